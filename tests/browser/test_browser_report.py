@@ -82,16 +82,6 @@ def test_a_mark_says_what_it_is(open_page):
     assert "rows: confidence" in page.locator(".tip").inner_text()
 
 
-def test_a_figure_is_enlarged_and_shrunk(open_page):
-    page = open_page()
-    box = "document.querySelector('#figure-temperature svg').getAttribute('viewBox')"
-    before = page.evaluate(box)
-    page.get_by_role("button", name="Zoom in: Temperature by entropy").click()
-    assert float(page.evaluate(box).split()[2]) < float(before.split()[2])
-    page.get_by_role("button", name="Zoom out: Temperature by entropy").click()
-    assert [float(v) for v in page.evaluate(box).split()] == [float(v) for v in before.split()]
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_button_turns_dark_into_light_and_back(open_page, scheme):
     page = open_page(color_scheme=scheme)
@@ -136,7 +126,7 @@ def test_without_script_everything_can_be_read(open_page):
 def test_on_paper_there_are_no_controls_and_no_dark_ground(open_page):
     page = open_page(color_scheme="dark")
     page.emulate_media(media="print")
-    for selector in ("aside", ".switch", "#theme", ".zoom", ".copy"):
+    for selector in ("aside", ".switch", "#theme", ".copy"):
         assert not page.locator(selector).first.is_visible()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert len(page.pdf()) > 10_000

@@ -1,6 +1,5 @@
 """Every figure is drawn on the given axes or on new ones, is labelled, and changes nothing else."""
 
-from dataclasses import replace
 from itertools import combinations
 
 import matplotlib as mpl
@@ -77,8 +76,6 @@ def test_the_recommended_method_is_highlighted_among_the_scores(displays):
     ticks = displays["ScoresDisplay"].plot().get_yticklabels()
     bold = [tick.get_text() for tick in ticks if tick.get_fontweight() == "bold"]
     assert bold == [method_style(displays["ScoresDisplay"].recommended).label]
-    none = replace(displays["ScoresDisplay"], recommended=None).plot()
-    assert not [tick for tick in none.get_yticklabels() if tick.get_fontweight() == "bold"]
 
 
 def test_lines_go_through_the_numbers(displays):

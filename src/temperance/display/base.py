@@ -63,9 +63,9 @@ def chosen(methods: Sequence[str] | None, known: Iterable[str], default: Sequenc
 
 
 def before_and_after(comparison: Comparison, methods: Sequence[str] | None) -> list[str]:
-    """Return the given methods; by default the classifier itself and the recommended method."""
-    default = list(dict.fromkeys([UNCALIBRATED, comparison.recommended]))
-    return chosen(methods, comparison.results, default)
+    """Return the given methods; by default the classifier itself and the method of the verdict."""
+    tried = comparison.verdict.tried
+    return chosen(methods, comparison.results, [UNCALIBRATED] if tried is None else [UNCALIBRATED, tried])
 
 
 def fitted_calibrators(comparison: Comparison, methods: Sequence[str] | None) -> dict[str, Any]:

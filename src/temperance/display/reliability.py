@@ -88,7 +88,7 @@ class ReliabilityDisplay(Display):
         bins: int | None = None,
         level: float = 0.95,
     ) -> Self:
-        """Bin the test rows of some methods: by default the classifier itself and the recommended one.
+        """Bin the test rows of some methods: by default the classifier itself and the method of the verdict.
 
         The default bins are those of the comparison, so the figure shows its calibration error.
         """

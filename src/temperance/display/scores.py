@@ -34,18 +34,16 @@ class MethodIntervals(Display):
     low: Vector
     high: Vector
 
-    def interval_chart(
-        self, title: str, caption: str, label: str, number: str, reference: str | None
-    ) -> Chart:
+    def interval_chart(self, title: str, caption: str, label: str, number: str, reference: str) -> Chart:
         """Return a chart with a row for each method, and a line at the value of one that is set in bold.
 
         A value beyond the limits is written at the edge.
         """
         names = [method_style(method).label for method in self.methods]
-        at = [] if reference is None else [float(self.value[self.methods.index(reference)])]
+        at = float(self.value[self.methods.index(reference)])
         # The best method and the reference are always inside; one far worse is often the classifier itself.
-        limits = robust_limits(self.value, self.low, self.high, keep=[float(np.nanmin(self.value)), *at])
-        marks: list[Mark] = [Rule(value, upright=True) for value in at]
+        limits = robust_limits(self.value, self.low, self.high, keep=[float(np.nanmin(self.value)), at])
+        marks: list[Mark] = [Rule(at, upright=True)]
         for i, (method, name) in enumerate(zip(self.methods, names, strict=True)):
             value, low, high = (column[i : i + 1] for column in (self.value, self.low, self.high))
             a, b, c = (number.format(column[0]) for column in (value, low, high))
@@ -58,8 +56,8 @@ class MethodIntervals(Display):
             elif value[0] < limits[0]:
                 marks.append(Text(limits[0], float(i), f" \N{LEFTWARDS ARROW} {a}", method=method))
         x, y = Axis(label, limits), Axis.of_names("", names, downwards=True)
-        bold = None if reference is None else method_style(reference).label
-        return Chart(title, caption, x, y, marks, (WIDE, 1.2 + 0.25 * len(names)), bold)
+        size = (WIDE, 1.2 + 0.25 * len(names))
+        return Chart(title, caption, x, y, marks, size, bold=method_style(reference).label)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +72,7 @@ class ScoresDisplay(MethodIntervals):
         M of them, in the order of the comparison.
     value, low, high : arrays of shape (M,)
         In natural units: an ECE of 2 % is 0.02.
-    recommended : str or None
+    recommended : str
         The method to use.
 
     Examples
@@ -95,7 +93,7 @@ class ScoresDisplay(MethodIntervals):
     value: Vector
     low: Vector
     high: Vector
-    recommended: str | None
+    recommended: str
 
     @classmethod
     def from_comparison(cls, comparison: Comparison, metric: str = "nll") -> Self:
@@ -114,9 +112,8 @@ class ScoresDisplay(MethodIntervals):
     def chart(self) -> Chart:
         """Return a dot with its interval for each method, the first on top; the recommended one is bold."""
         words = metric_in_words(self.metric)
-        caption = f"{words} of each method, with its interval."
-        if self.recommended is not None:
-            caption += f" {method_style(self.recommended).label} is recommended."
+        best = method_style(self.recommended).label
+        caption = f"{words} of each method, with its interval. {best} is recommended."
         return self.interval_chart(f"{words} of each method", caption, words, "{:.4f}", self.recommended)
 
 

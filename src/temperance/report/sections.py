@@ -21,7 +21,7 @@ from temperance.calibrators import CALIBRATORS, UNCALIBRATED
 from temperance.comparison import Comparison, LearningCurve, Verdict
 from temperance.comparison.result import MAX_CLASSES, MIN_ROWS
 from temperance.comparison.verdict import Outcome, percent
-from temperance.display.base import Display
+from temperance.display.base import Display, before_and_after
 from temperance.display.chart import written
 from temperance.display.map import has_map
 from temperance.display.reliability import MIN_BIN_ROWS
@@ -165,16 +165,9 @@ def _snippets(report: Report) -> Section:
     return "Use it in production", snippet_blocks(report.comparison, report.snippets)
 
 
-def _before_and_after(comparison: Comparison) -> list[str]:
-    """Return the classifier itself, and the method of the verdict if there is one."""
-    tried = comparison.verdict.tried
-    return [UNCALIBRATED] if tried is None else [UNCALIBRATED, tried]
-
-
 def _reliability(report: Report) -> Section:
     """Draw accuracy against confidence, before and after."""
-    methods = _before_and_after(report.comparison)
-    shown = display.ReliabilityDisplay.from_comparison(report.comparison, methods)
+    shown = display.ReliabilityDisplay.from_comparison(report.comparison)
     numbers = []
     for method, diagram in shown.diagrams.items():
         columns = diagram.count, diagram.confidence, diagram.accuracy, diagram.low, diagram.high
@@ -207,7 +200,7 @@ def _calibration_tests(report: Report) -> Section:
     """List statistic and p-value of each test, before and with the method of the verdict; Cox in words."""
     scores = {
         "before" if name == UNCALIBRATED else f"with {name}": report.comparison.results[name].scores
-        for name in _before_and_after(report.comparison)
+        for name in before_and_after(report.comparison, None)
     }
     cells: dict[str, list[str]] = {}
     for score in scores.values():
@@ -233,9 +226,9 @@ def _calibration_tests(report: Report) -> Section:
 def _class_reliability(report: Report) -> Section:
     """Draw the share of single classes against their probability, before and after; of two, the second."""
     comparison, title = report.comparison, "Reliability by class"
-    own, methods = comparison.results[UNCALIBRATED], _before_and_after(comparison)
+    own = comparison.results[UNCALIBRATED]
     shown = [
-        display.ClassReliabilityDisplay.from_comparison(comparison, methods, column=column)
+        display.ClassReliabilityDisplay.from_comparison(comparison, column=column)
         for column in own.class_reliability
     ]
     if not shown:

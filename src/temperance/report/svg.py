@@ -51,7 +51,7 @@ def figure(name: str, chart: Chart, numbers: str = "", *, by_method: bool = Fals
     return element(
         "figure",
         element("h3", chart.title),
-        element("div", picture, class_="picture"),
+        picture,
         element("p", *entries, class_="legend") if entries else "",
         element("figcaption", unbroken(chart.caption)),
         element("details", element("summary", "Numbers"), numbers) if numbers else "",
@@ -70,11 +70,6 @@ class _Size:
     width: float
     lettering: float
     class_: str
-
-    @property
-    def is_wide(self) -> bool:
-        """Whether the figure has the width of the page: the label of y is then above the axes."""
-        return self.class_ == "wide"
 
 
 _SIZES = {WIDE: _Size(600, 17, "wide"), PANEL: _Size(440, 15, "panel"), SMALL: _Size(300, 13, "small")}
@@ -125,23 +120,20 @@ def draw_svg(chart: Chart, name: str, *, by_method: bool = False) -> Markup:
     """Draw a chart; the name is unique in the page. With `by_method`, marks name their method."""
     size = _SIZES[chart.size[0]]
     width, height = size.width, size.width * chart.size[1] / chart.size[0]
-    left = 2.5 * size.lettering  # room for ticks and a label beside the axes
-    for part in (chart, chart.below or chart):
-        letters = max((len(words) for _, words in part.y.tick_labels()), default=0)
-        label = 1.5 * size.lettering if part.y.label and not size.is_wide else 0
-        left = max(left, 0.6 * size.lettering * letters + 14 + label)
+    ticks = [len(words) for part in (chart, chart.below or chart) for _, words in part.y.tick_labels()]
+    left = max(2.5 * size.lettering, 0.6 * size.lettering * max(ticks, default=0) + 14)
     across = Scale(chart.x, left, width - _RIGHT)
     for value, words in chart.x.tick_labels():  # half of the last one is right of its tick
         end = float(across.place(value)) + 0.3 * size.lettering * len(words)
         across = Scale(chart.x, left, min(across.stop, width - _RIGHT - (end - width)))
-    top = 1.6 * size.lettering if size.is_wide and chart.y.label else _TOP  # its label above wide axes
+    top = 1.6 * size.lettering if chart.y.label else _TOP  # room for the label of y above the axes
     bottom = height - 2.7 * size.lettering - 6  # room for ticks and label of x
     parts = []
     if chart.below is not None:
         split = bottom - 0.2 * height
         frame = _Frame(across, Scale(chart.below.y, bottom, split), size)
         parts.append(_drawn(chart.below, frame, f"{name}-below", by_method))
-        bottom = split - 18
+        bottom = split - 1.8 * size.lettering  # room for its label
     frame = _Frame(across, Scale(chart.y, bottom, top), size)
     parts.append(_drawn(chart, frame, name, by_method))
     return element(
@@ -186,12 +178,7 @@ def _axes(chart: Chart, frame: _Frame) -> Iterator[Markup]:
             yield _text(words, f"tick x{spare}", x, below, "middle", dy="0.9em")
     if chart.below is None:
         yield _text(chart.x.label, "label x", (left + right) / 2, below, "middle", dy="2.3em")
-    if frame.size.is_wide:
-        yield _text(chart.y.label, "label y", 2, top - 8, "start")
-    else:
-        up, aside = (top + bottom) / 2, 0.95 * frame.size.lettering
-        turned = f"rotate(-90 {aside:.0f} {up:.0f})"
-        yield _text(chart.y.label, "label y", aside, up, "middle", transform=turned)
+    yield _text(chart.y.label, "label y", 2, top - 8, "start")
 
 
 def _text(
