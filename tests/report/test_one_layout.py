@@ -129,18 +129,12 @@ def test_every_display_is_tested_for_one_layout(displays):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_svg_and_matplotlib_have_the_same_limits_ticks_and_labels(name, displays):
+def test_svg_and_matplotlib_have_the_same_limits_ticks_labels_and_caption(name, displays):
     chart = displays[name].chart()
-    _, ax = pyplot.subplots()
-    assert_same_axes(Drawn(draw_svg(chart, "a")), displays[name].plot(ax))
+    drawn, ax = Drawn(draw_svg(chart, "a")), displays[name].plot()
+    assert_same_axes(drawn, ax)
     assert ax.get_title() == chart.title
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_svg_and_matplotlib_have_the_same_caption(name, displays):
-    figure = displays[name].plot().figure
-    shown = " ".join(figure.get_supxlabel().split())
-    assert shown == Drawn(draw_svg(displays[name].chart(), "a")).caption == displays[name].caption
+    assert " ".join(ax.figure.get_supxlabel().split()) == drawn.caption == displays[name].caption
 
 
 @pytest.mark.parametrize("name", ON_PAGE)

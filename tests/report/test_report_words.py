@@ -11,7 +11,6 @@ from temperance.comparison.verdict import accuracy_in_words, percent
 from temperance.data import simulate
 from temperance.display import ClassReliabilityDisplay, ReliabilityDisplay
 from temperance.display.chart import Axis, Chart, Dots, Intervals, Line, tick_labels
-from temperance.metrics import evaluate
 from temperance.metrics.calibration_tests import cox_in_words
 from temperance.metrics.intervals import Estimate
 from temperance.report.page import render_report
@@ -95,14 +94,6 @@ def _with_verdict(comparison, verdict):
 
     Told.verdict = verdict
     return Told()
-
-
-def test_a_metric_without_an_interval_has_none_in_a_notebook():
-    rng = np.random.default_rng(0)
-    found = evaluate(rng.dirichlet(np.ones(3), 80), rng.integers(3, size=80), draws=5)
-    html = found._repr_html_()
-    assert "- to -" not in html
-    assert ">smooth ECE<" in html
 
 
 def test_half_a_dot_is_not_drawn_at_the_edge():

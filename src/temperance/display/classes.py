@@ -135,18 +135,11 @@ class ClassTemperatureDisplay(BestTemperatures):
 
     @classmethod
     def from_comparison(
-        cls,
-        comparison: Comparison,
-        methods: Sequence[str] | None = None,
-        *,
-        most: int = 30,
-        level: float = 0.95,
+        cls, comparison: Comparison, methods: Sequence[str] | None = None, *, most: int = 30
     ) -> Self:
         """Compute from the test rows and the calibrators of some methods, by default of all with a T."""
         fits, rows = fitted_calibrators(comparison, methods), comparison.judged
-        found = cls.from_calibrators(
-            fits, rows.logits, rows.labels, most=most, level=level, sample_weight=rows.weights
-        )
+        found = cls.from_calibrators(fits, rows.logits, rows.labels, most=most, sample_weight=rows.weights)
         return replace(found, names=comparison.class_names)
 
     def chart(self, *, flat: bool = True) -> Chart:

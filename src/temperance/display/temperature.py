@@ -243,25 +243,11 @@ class TemperatureDisplay(BestTemperatures):
 
     @classmethod
     def from_comparison(
-        cls,
-        comparison: Comparison,
-        methods: Sequence[str] | None = None,
-        *,
-        bins: int = 20,
-        strategy: str = "mass",
-        level: float = 0.95,
+        cls, comparison: Comparison, methods: Sequence[str] | None = None, *, bins: int = 20
     ) -> Self:
         """Compute from the test rows and the calibrators of some methods, by default of all with a T."""
         fits, rows = fitted_calibrators(comparison, methods), comparison.judged
-        return cls.from_calibrators(
-            fits,
-            rows.logits,
-            rows.labels,
-            bins=bins,
-            strategy=strategy,
-            level=level,
-            sample_weight=rows.weights,
-        )
+        return cls.from_calibrators(fits, rows.logits, rows.labels, bins=bins, sample_weight=rows.weights)
 
     def chart(self) -> Chart:
         """Return the rows' temperatures as dots with a line through them, and the best of each bin on top."""
