@@ -3,6 +3,8 @@
 import pytest
 from screens import PHONE, SCREENS
 
+from temperance.report.sections import SECTIONS
+
 pytestmark = pytest.mark.browser
 
 WORDS = ("p", ".verdict", "td", "small", "caption", "figcaption", "a", "summary", "button", ".tag", "dd")
@@ -15,9 +17,8 @@ def column(page, number):
 
 
 def sections(page):
-    """Return the sections of the page; test_report_page.py says which there are."""
     found = page.locator("section").all()
-    assert len(found) == 13
+    assert len(found) == len(SECTIONS)
     return found
 
 

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from temperance.calibrators import CALIBRATORS
 from temperance.core.arrays import Indices, Vector
 from temperance.display.chart import WIDE, Axis, Chart, Intervals, Line, Mark, Rule, robust_limits
-from temperance.files import check_writable, write_atomically
+from temperance.files import write_atomically
 from temperance.monitoring import Check
 from temperance.monitoring.change import gap_interval
 from temperance.monitoring.history import Record
@@ -31,7 +31,6 @@ def write_history(
     check: Check, path: str | Path, *, title: str = "Checks of a calibrator", overwrite: bool = False
 ) -> None:
     """Write a check and all earlier ones as one HTML file."""
-    check_writable(path, overwrite=overwrite)
     write_atomically(path, render_history(check, title=title).encode(), overwrite=overwrite)
 
 
