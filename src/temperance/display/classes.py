@@ -195,8 +195,8 @@ class ClassTemperatureDisplay(BestTemperatures):
         )
         if count < self.n_classes:
             words += (
-                f" Shown: {count} of {self.n_classes} classes. The others have too few rows, or a best "
-                "temperature closer to that of all rows."
+                f" Shown: {count} of {self.n_classes} classes. The rows of the others identify no best "
+                "temperature, or one closer to that of all rows."
             )
         return words
 

@@ -130,7 +130,7 @@ class DifferencesDisplay(MethodIntervals):
     methods : tuple of str
         M of them, in the order of the comparison.
     value, low, high : arrays of shape (M,)
-        Mean difference and its normal interval.
+        Mean difference and its interval, which takes the skewness of the rows into account.
 
     Examples
     --------
