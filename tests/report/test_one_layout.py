@@ -3,6 +3,7 @@
 import inspect
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import matplotlib as mpl
 import numpy as np
@@ -15,7 +16,7 @@ from temperance.data import simulate
 from temperance.display.axes import plot_chart
 from temperance.display.base import Display
 from temperance.report.page import render_report
-from temperance.report.sections import shown_at_first
+from temperance.report.sections import _figure_by_method, shown_at_first
 from temperance.report.svg import draw_svg
 
 KINDS = {
@@ -145,6 +146,17 @@ def test_the_page_has_the_plotted_figure(name, page, displays, focus):
     assert_same_axes(drawn, plot_chart(chart, pyplot.subplots()[1]))
     assert drawn.caption == chart.caption
     assert re.search("<h3>(.*?)</h3>", page[name]).group(1) == chart.title
+
+
+def test_a_method_that_is_hidden_at_first_stretches_no_axis(displays):
+    shown = displays["TemperatureDisplay"]
+    wild = replace(shown, temperature=shown.temperature | {"hts": 5 * shown.temperature["ts"]})
+    drawn = _figure_by_method("a", wild, "", {"none", "ts", "bayes"})
+    assert '<g data-method="hts">' in drawn
+    chart = wild.restricted_to({"ts", "bayes"}).chart()
+    assert wild.chart().y.limits[1] > 1.2 * chart.y.limits[1]
+    svg = re.search(r"<svg.*</svg>", drawn, re.DOTALL).group(0)
+    assert_same_axes(Drawn(svg), plot_chart(chart, pyplot.subplots()[1]))
 
 
 @pytest.mark.parametrize("name", KINDS)
