@@ -33,6 +33,8 @@ CUT = """svg => {
                 || box.top < frame.top - 1 || box.bottom > frame.bottom + 1;
         }).map(t => t.textContent);
 }"""
+MARKS = """svg => [...svg.querySelectorAll('polyline.line, circle, rect.bar, line.whisker')]
+    .filter(mark => mark.getClientRects().length).length"""
 SIDEWAYS = "document.documentElement.scrollWidth - innerWidth"
 
 
@@ -114,11 +116,14 @@ def open_task(browser, task_page):
 
 @SCREENS
 @pytest.mark.parametrize("name", TASKS)
-def test_no_text_is_cut_or_overlaps_and_the_page_does_not_scroll_sideways(name, screen, open_task):
+def test_no_figure_is_empty_no_text_is_cut_or_overlaps_and_the_page_does_not_scroll_sideways(
+    name, screen, open_task
+):
     page = open_task(name, screen)
     assert page.evaluate(SIDEWAYS) <= 0
     for figure in page.locator("figure:visible").all():
         svg = figure.locator("svg")
+        assert svg.evaluate(MARKS) > 0, figure.get_attribute("id")
         assert svg.evaluate(CUT) == [], figure.get_attribute("id")
         assert svg.evaluate(OVERLAPS) == [], figure.get_attribute("id")
 
@@ -145,7 +150,7 @@ def test_the_controls_are_beside_the_verdict_on_a_wide_screen(open_task):
 @SCREENS
 def test_no_interval_runs_through_the_value_that_is_written_at_the_edge(screen, open_task):
     page = open_task("extreme_logits", screen)
-    (svg,) = page.locator("figure:visible svg:has(.note):has(line.whisker:not(.thin))").all()
+    (svg,) = page.locator("figure:visible svg:has(.note):has(line.whisker)").all()
     ends = "lines => Math.max(...lines.map(line => +line.getAttribute('x2')))"
     assert svg.locator("line.whisker").evaluate_all(ends) <= svg.locator("line.grid").evaluate_all(ends)
     note = svg.locator(".note").first
@@ -153,18 +158,6 @@ def test_no_interval_runs_through_the_value_that_is_written_at_the_edge(screen, 
         "t => ['strokeWidth', 'fontSize'].map(k => parseFloat(getComputedStyle(t)[k]))"
     )
     assert halo >= 0.7 * height, "it covers the line behind the letters"
-
-
-@SCREENS
-@pytest.mark.parametrize("name", TASKS)
-def test_no_figure_is_empty(name, screen, open_task):
-    page = open_task(name, screen)
-    for figure in page.locator("figure:visible").all():
-        marks = figure.evaluate(
-            "f => [...f.querySelectorAll('polyline.line, circle, rect.bar, line.whisker')]"
-            ".filter(m => m.getClientRects().length).length"
-        )
-        assert marks > 0, figure.get_attribute("id")
 
 
 @SCREENS

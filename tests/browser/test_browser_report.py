@@ -3,6 +3,8 @@
 import pytest
 from screens import PHONE, SCREENS
 
+from temperance.report.sections import SECTIONS
+
 pytestmark = pytest.mark.browser
 
 WORDS = ("p", ".verdict", "td", "small", "caption", "figcaption", "a", "summary", "button", ".tag", "dd")
@@ -15,9 +17,8 @@ def column(page, number):
 
 
 def sections(page):
-    """Return the sections of the page; test_report_page.py says which there are."""
     found = page.locator("section").all()
-    assert len(found) == 14
+    assert len(found) == len(SECTIONS)
     return found
 
 
@@ -73,37 +74,13 @@ def test_the_boxes_show_and_hide_methods_in_every_figure(open_page, screen):
     assert page.troubles == []
 
 
-@SCREENS
-def test_the_method_after_calibration_can_be_chosen(open_page, report, screen):
-    page = open_page(**screen)
-    recommended = report[1].recommended
-    assert page.locator(f"#figure-reliability-{recommended}").is_visible()
-    other = next(key for key in ("hts", "ts") if key != recommended)
-    assert not page.locator(f"#figure-reliability-{other}").is_visible()
-    page.locator("#after").select_option(other)
-    for picture in ("reliability", "confidence"):
-        assert page.locator(f"#figure-{picture}-none").is_visible()
-        assert page.locator(f"#figure-{picture}-{other}").is_visible()
-        assert not page.locator(f"#figure-{picture}-{recommended}").is_visible()
-
-
 def test_a_mark_says_what_it_is(open_page):
     page = open_page()
-    dot = page.locator("#figure-reliability-none circle.dot").last
+    dot = page.locator("#figure-reliability circle.dot").last
     dot.scroll_into_view_if_needed()
     dot.hover(force=True)
     assert page.locator(".tip").is_visible()
     assert "rows: confidence" in page.locator(".tip").inner_text()
-
-
-def test_a_figure_is_enlarged_and_shrunk(open_page):
-    page = open_page()
-    box = "document.querySelector('#figure-temperature svg').getAttribute('viewBox')"
-    before = page.evaluate(box)
-    page.get_by_role("button", name="Zoom in: Temperature by entropy").click()
-    assert float(page.evaluate(box).split()[2]) < float(before.split()[2])
-    page.get_by_role("button", name="Zoom out: Temperature by entropy").click()
-    assert [float(v) for v in page.evaluate(box).split()] == [float(v) for v in before.split()]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -144,13 +121,13 @@ def test_without_script_everything_can_be_read(open_page):
     assert page.troubles == []
     assert all(section.is_visible() for section in sections(page))
     assert page.locator("figure svg").count() == page.locator("figure svg:visible").count()
-    assert not page.locator("#after").is_visible()
+    assert not page.locator(".switch").is_visible()
 
 
 def test_on_paper_there_are_no_controls_and_no_dark_ground(open_page):
     page = open_page(color_scheme="dark")
     page.emulate_media(media="print")
-    for selector in ("aside", ".switch", "#theme", ".zoom", ".copy"):
+    for selector in ("aside", ".switch", "#theme", ".copy"):
         assert not page.locator(selector).first.is_visible()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert len(page.pdf()) > 10_000

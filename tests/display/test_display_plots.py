@@ -1,6 +1,5 @@
 """Every figure is drawn on the given axes or on new ones, is labelled, and changes nothing else."""
 
-from dataclasses import replace
 from itertools import combinations
 
 import matplotlib as mpl
@@ -61,7 +60,7 @@ def test_it_has_a_title_labels_and_a_name_for_every_method(name, displays):
         return
     assert ax.get_ylabel()
     words = " ".join(text.get_text() for text in ax.get_legend().get_texts())
-    fields = ("right", "temperature", "diagrams", "maps", "mean")
+    fields = ("temperature", "diagrams", "maps", "mean")
     methods = next(getattr(shown, field) for field in fields if hasattr(shown, field))
     for method in methods:
         assert method_style(method).label in words
@@ -77,8 +76,6 @@ def test_the_recommended_method_is_highlighted_among_the_scores(displays):
     ticks = displays["ScoresDisplay"].plot().get_yticklabels()
     bold = [tick.get_text() for tick in ticks if tick.get_fontweight() == "bold"]
     assert bold == [method_style(displays["ScoresDisplay"].recommended).label]
-    none = replace(displays["ScoresDisplay"], recommended=None).plot()
-    assert not [tick for tick in none.get_yticklabels() if tick.get_fontweight() == "bold"]
 
 
 def test_lines_go_through_the_numbers(displays):

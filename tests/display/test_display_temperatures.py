@@ -11,6 +11,7 @@ import temperance
 from temperance import InputError, TemperatureScaling, compare, make_calibrator
 from temperance.data import simulate
 from temperance.display import ClassTemperatureDisplay, TemperatureDisplay
+from temperance.display.chart import Intervals
 
 DISPLAYS = [TemperatureDisplay, ClassTemperatureDisplay]
 
@@ -71,7 +72,8 @@ def test_few_rows_are_all_shown_in_bins_of_at_least_ten(rows, calibrators):
     show = TemperatureDisplay.from_calibrators(calibrators, rows.logits[:35], rows.labels[:35])
     assert len(show.log_entropy) == 35
     assert (np.diff(show.log_entropy) >= 0).all()
-    np.testing.assert_array_equal(np.sort(show.count), [11, 12, 12])
+    assert len(show.count) + show.unidentified == 3
+    assert set(show.count) <= {11, 12}
 
 
 def test_the_best_temperatures_show_how_overconfidence_depends_on_the_entropy():
@@ -96,12 +98,26 @@ def test_rows_at_the_floor_of_the_entropy_are_one_bin(calibrators):
 
 
 @pytest.mark.parametrize("display", DISPLAYS)
-def test_rows_that_are_all_right_have_no_interval_and_give_no_warning(display, rows, calibrators):
+def test_rows_that_are_all_right_identify_no_temperature_and_give_no_warning(display, rows, calibrators):
     show = display.from_calibrators(calibrators, rows.logits, rows.logits.argmax(axis=1))
-    np.testing.assert_allclose(show.low, 1e-6)
-    np.testing.assert_allclose(show.high, 1e6)
-    assert np.isfinite(show.optimum).all()
+    assert show.count.shape == show.optimum.shape == show.low.shape == (0,)
     show.plot()
+    left_out = "not drawn: 20." if display is TemperatureDisplay else "Shown: 0 of 4 classes."
+    assert left_out in show.caption
+
+
+@pytest.mark.parametrize("display", DISPLAYS)
+def test_groups_with_a_wide_interval_are_left_out(display, rows, monkeypatch):
+    every = display.from_calibrators({}, rows.logits, rows.labels)
+    ratio = every.high / every.low
+    narrow = ratio <= np.median(ratio)
+    assert 0 < narrow.sum() < len(narrow)
+    monkeypatch.setattr("temperance.display.temperature.IDENTIFIED_RATIO", np.median(ratio) * (1 + 1e-9))
+    some = display.from_calibrators({}, rows.logits, rows.labels)
+    np.testing.assert_array_equal(some.optimum, every.optimum[narrow])
+    np.testing.assert_array_equal(some.count, every.count[narrow])
+    (best,) = (mark for mark in some.chart().marks if isinstance(mark, Intervals))
+    np.testing.assert_array_equal(best.value, some.optimum)
 
 
 def test_a_class_is_fitted_as_ts_fits_its_rows(rows, calibrators):
@@ -142,12 +158,6 @@ def test_of_many_classes_the_most_different_are_shown_and_rare_ones_never(rows):
     two = ClassTemperatureDisplay.from_calibrators({}, rows.logits, labels, most=2)
     assert set(two.classes) == set(show.classes[np.argsort(far)[1:]])
     assert two.n_classes == 4
-
-
-def test_without_a_class_with_enough_rows_the_figure_is_empty(rows, calibrators):
-    show = ClassTemperatureDisplay.from_calibrators(calibrators, rows.logits[:8], rows.labels[:8])
-    assert show.classes.shape == show.optimum.shape == show.mean["ts"].shape == (0,)
-    assert "no class has 10 rows" in [text.get_text() for text in show.plot().texts]
 
 
 @pytest.mark.parametrize("display", DISPLAYS)

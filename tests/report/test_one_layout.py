@@ -15,23 +15,21 @@ from temperance.comparison import learning_curve
 from temperance.data import simulate
 from temperance.display.axes import plot_chart
 from temperance.display.base import Display
-from temperance.display.chart import Intervals
-from temperance.display.temperature import IDENTIFIED_RATIO
 from temperance.report.page import render_report
-from temperance.report.sections import shown_at_first
+from temperance.report.sections import _figure_by_method, shown_at_first
 from temperance.report.svg import draw_svg
 
 KINDS = {
     name: kind for name, kind in vars(display).items() if inspect.isclass(kind) and name.endswith("Display")
 }
 ON_PAGE = {
+    "reliability": "ReliabilityDisplay",
     "differences": "DifferencesDisplay",
     "temperature": "TemperatureDisplay",
     "classes": "ClassTemperatureDisplay",
     "map": "MapDisplay",
     "labels": "LearningCurveDisplay",
 }
-PANELS = {"reliability": "ReliabilityDisplay", "confidence": "ConfidenceDisplay"}
 
 
 @pytest.fixture(autouse=True)
@@ -45,10 +43,8 @@ def _tidy():
 
 @pytest.fixture(scope="module")
 def comparison():
-    """Return a comparison with a class and bins whose best temperature is not identified."""
     val, test = (simulate(n, 4, random_state=seed) for n, seed in ((300, 3), (400, 8)))
-    labels = np.where(test.labels == 2, np.where(test.logits.argmax(axis=1) == 2, 2, 3), test.labels)
-    return compare(val.logits, val.labels, test.logits, labels, ["ts", "hts", "bayes"], draws=5)
+    return compare(val.logits, val.labels, test.logits, test.labels, ["ts", "hts", "bayes"], draws=5)
 
 
 @pytest.fixture(scope="module")
@@ -110,10 +106,6 @@ class Drawn:
         ends = start + slope * np.array(self.frame[axis])
         return np.exp(ends) if log else ends
 
-    def points(self, shade):
-        marks = [mark for mark in self.axes.iter("circle") if mark.get("class") == shade]
-        return [(float(mark.get("cx")), float(mark.get("cy"))) for mark in marks]
-
 
 def assert_same_axes(drawn, ax):
     for axis in ("x", "y"):
@@ -138,69 +130,33 @@ def test_every_display_is_tested_for_one_layout(displays):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_svg_and_matplotlib_have_the_same_limits_ticks_and_labels(name, displays):
+def test_svg_and_matplotlib_have_the_same_limits_ticks_labels_and_caption(name, displays):
     chart = displays[name].chart()
-    _, ax = pyplot.subplots()
-    assert_same_axes(Drawn(draw_svg(chart, "a", chart.title)), displays[name].plot(ax))
+    drawn, ax = Drawn(draw_svg(chart, "a")), displays[name].plot()
+    assert_same_axes(drawn, ax)
     assert ax.get_title() == chart.title
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_svg_and_matplotlib_have_the_same_caption(name, displays):
-    figure = displays[name].plot().figure
-    shown = " ".join(figure.get_supxlabel().split())
-    assert shown == Drawn(draw_svg(displays[name].chart(), "a", "t")).caption == displays[name].caption
+    assert " ".join(ax.figure.get_supxlabel().split()) == drawn.caption == displays[name].caption
 
 
 @pytest.mark.parametrize("name", ON_PAGE)
 def test_the_page_has_the_plotted_figure(name, page, displays, focus):
-    kind = displays[ON_PAGE[name]].chart
-    chart = kind(focus) if "focus" in inspect.signature(kind).parameters else kind()
+    shown = displays[ON_PAGE[name]]
+    chart = (shown if name == "reliability" else shown.restricted_to(focus)).chart()
     drawn = Drawn(re.search(r"<svg.*</svg>", page[name], re.DOTALL).group(0))
     assert_same_axes(drawn, plot_chart(chart, pyplot.subplots()[1]))
     assert drawn.caption == chart.caption
     assert re.search("<h3>(.*?)</h3>", page[name]).group(1) == chart.title
 
 
-@pytest.mark.parametrize("method", ["none", "bayes"])
-@pytest.mark.parametrize("name", PANELS)
-def test_a_panel_of_one_method_has_the_axes_of_all(name, method, page, comparison, focus):
-    shown = KINDS[PANELS[name]].from_comparison(comparison, list(comparison.results))
-    drawn = Drawn(re.search(r"<svg.*</svg>", page[f"{name}-{method}"], re.DOTALL).group(0))
-    about = {"focus": focus} if name == "confidence" else {}
-    assert_same_axes(drawn, plot_chart(shown.chart(**about), pyplot.subplots()[1]))
-    assert drawn.caption == shown.chart([method], **about).caption
-
-
-@pytest.mark.parametrize("name", ["TemperatureDisplay", "ClassTemperatureDisplay"])
-def test_the_same_best_temperatures_are_identified(name, displays):
-    shown = displays[name]
-    known = shown.high < IDENTIFIED_RATIO * shown.low
-    assert 0 < known.sum() < len(known), "the rows of this test identify some and not others"
-    ax = shown.plot(pyplot.subplots()[1])
-    bars = next(bars for bars in ax.containers if bars.get_label().startswith("best T"))
-    along = bars[0].get_xdata() if name == "ClassTemperatureDisplay" else bars[0].get_ydata()
-    np.testing.assert_allclose(along, shown.optimum[known])
-    rings = Drawn(draw_svg(shown.chart(), "a", "t")).points("ring dot")
-    assert len(rings) == known.sum()
-    assert f"{(~known).sum()} of {len(known)}" in shown.caption
-
-
-def test_an_interval_at_the_threshold_is_reported_the_same_everywhere(displays):
+def test_a_method_that_is_hidden_at_first_stretches_no_axis(displays):
     shown = displays["TemperatureDisplay"]
-    for ratio, count in ((0.99, 1), (1.01, 0)):
-        low = np.ones(1)
-        one = replace(
-            shown,
-            centre=-low,
-            count=shown.count[:1],
-            optimum=2 * low,
-            low=low,
-            high=ratio * IDENTIFIED_RATIO * low,
-        )
-        (best,) = (mark for mark in one.chart().marks if isinstance(mark, Intervals))
-        assert len(best.value) == int(one.identified.sum()) == count
-        assert one.ends(0) == ("not identified" if count == 0 else "1 to 9.9")
+    wild = replace(shown, temperature=shown.temperature | {"hts": 5 * shown.temperature["ts"]})
+    drawn = _figure_by_method("a", wild, "", {"none", "ts", "bayes"})
+    assert '<g data-method="hts">' in drawn
+    chart = wild.restricted_to({"ts", "bayes"}).chart()
+    assert wild.chart().y.limits[1] > 1.2 * chart.y.limits[1]
+    svg = re.search(r"<svg.*</svg>", drawn, re.DOTALL).group(0)
+    assert_same_axes(Drawn(svg), plot_chart(chart, pyplot.subplots()[1]))
 
 
 @pytest.mark.parametrize("name", KINDS)

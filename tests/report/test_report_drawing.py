@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from markupsafe import Markup
 
-from temperance.display.chart import Axis, Bars, Chart, Dots, Line, tick_labels
+from temperance.display.chart import Axis, Bars, Chart, Dots, Intervals, Line, tick_labels
 from temperance.report.markup import element, table
 from temperance.report.svg import Scale, draw_svg
 
@@ -15,7 +15,7 @@ UNIT = Axis("x", (0.0, 1.0))
 
 def picture(*marks, x=UNIT, y=UNIT, **options):
     """Return a chart of some marks as SVG."""
-    return draw_svg(Chart("title", "caption", x, y, marks, **options), "a", "t", by_method=True)
+    return draw_svg(Chart("title", "caption", x, y, marks, **options), "a", by_method=True)
 
 
 @pytest.mark.parametrize("log", [False, True])
@@ -64,6 +64,17 @@ def test_points_without_a_number_are_left_out_and_methods_are_marked():
     assert drawn.count("<circle") == 1
     assert '<g data-method="ts">' in drawn
     assert "a &lt; b" in drawn
+
+
+@pytest.mark.parametrize(("method", "shade"), [("ts", "dot"), ("", "ring dot")])
+def test_an_interval_beyond_the_axes_is_cut_there_and_its_point_is_left_out(method, shade):
+    value = np.array([0.5, 7.0])
+    marks = Intervals(np.array([0.2, 0.8]), value, value - 0.2, value + 9, method=method)
+    drawn = picture(marks)
+    top = float(re.search(r"<clipPath.*?<rect .*?y=\"([0-9.]+)\"", drawn).group(1)) + 4
+    assert re.findall(r'class="(?:ring )?dot"', drawn) == [f'class="{shade}"']
+    (high,) = re.findall(r'class="whisker".*?y2="([0-9.]+)"', drawn)
+    assert float(high) == pytest.approx(top, abs=0.1)
 
 
 def test_bars_reach_from_0_to_their_heights():

@@ -11,7 +11,6 @@ from temperance.comparison.verdict import accuracy_in_words, percent
 from temperance.data import simulate
 from temperance.display import ClassReliabilityDisplay, ReliabilityDisplay
 from temperance.display.chart import Axis, Chart, Dots, Intervals, Line, tick_labels
-from temperance.metrics import evaluate
 from temperance.metrics.calibration_tests import cox_in_words
 from temperance.metrics.intervals import Estimate
 from temperance.report.page import render_report
@@ -97,18 +96,10 @@ def _with_verdict(comparison, verdict):
     return Told()
 
 
-def test_a_metric_without_an_interval_has_none_in_a_notebook():
-    rng = np.random.default_rng(0)
-    found = evaluate(rng.dirichlet(np.ones(3), 80), rng.integers(3, size=80), draws=5)
-    html = found._repr_html_()
-    assert "- to -" not in html
-    assert ">smooth ECE<" in html
-
-
 def test_half_a_dot_is_not_drawn_at_the_edge():
     x = np.array([-0.004, 0.0, 0.5, 1.0, 1.004, np.nan])
     axis = Axis("x", (0.0, 1.0))
-    svg = draw_svg(Chart("t", "c", axis, axis, [Dots(x, np.full(6, 0.5), method="ts")]), "a", "t")
+    svg = draw_svg(Chart("t", "c", axis, axis, [Dots(x, np.full(6, 0.5), method="ts")]), "a")
     assert svg.count("<circle") == 3
 
 

@@ -324,7 +324,7 @@ def test_without_matplotlib_a_message_says_how_to_install_it(results, tmp_path, 
 def test_classes_without_enough_rows_are_refused(results, tmp_path):
     write_task(tmp_path, "many__classes", n_rows=30, n_classes=20)
     (few,) = find_tasks([tmp_path])
-    with pytest.raises(InputError, match="needs a class with 10 test rows; found none in many__classes"):
+    with pytest.raises(InputError, match=r"needs a class with 10 test rows, .*; found none in many__classes"):
         class_temperatures(results, few)
 
 

@@ -19,10 +19,9 @@ without matplotlib. `plot(ax)` draws on the axes given, or on a new figure, and 
 from __future__ import annotations
 
 from temperance.display.classes import ClassTemperatureDisplay
-from temperance.display.confidence import ConfidenceDisplay
 from temperance.display.learning import LearningCurveDisplay
 from temperance.display.map import MapDisplay
-from temperance.display.reliability import ClassReliabilityDisplay, ReliabilityDisplay
+from temperance.display.reliability import ClassReliabilityDisplay, ConfidenceDisplay, ReliabilityDisplay
 from temperance.display.scores import DifferencesDisplay, ScoresDisplay
 from temperance.display.temperature import TemperatureDisplay
 

@@ -20,7 +20,6 @@ from temperance.display.chart import (
     Mark,
     Rule,
     Text,
-    Whiskers,
 )
 from temperance.loaders import import_optional
 
@@ -135,10 +134,6 @@ def _draw_intervals(ax: Axes, mark: Intervals, look: dict[str, Any]) -> None:
         ax.errorbar(mark.at, mark.value, yerr=spread, linestyle="", linewidth=1.0, capsize=2, **look)
 
 
-def _draw_whiskers(ax: Axes, mark: Whiskers, look: dict[str, Any]) -> None:
-    ax.vlines(mark.at, mark.low, mark.high, linewidth=1.0, **look)
-
-
 def _draw_bars(ax: Axes, mark: Bars, look: dict[str, Any]) -> None:
     ax.stairs(mark.heights, mark.edges, fill=True, alpha=0.2, **{**look, "label": "_"})
     ax.stairs(mark.heights, mark.edges, linewidth=1.5, **look)
@@ -159,7 +154,6 @@ _DRAWN: dict[type[Mark], Callable[[Axes, Any, dict[str, Any]], None]] = {
     Band: _draw_band,
     Dots: _draw_dots,
     Intervals: _draw_intervals,
-    Whiskers: _draw_whiskers,
     Bars: _draw_bars,
     Rule: _draw_rule,
     Text: _draw_text,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from temperance.calibrators import UNCALIBRATED, Calibrator, TemperatureCalibrator
 from temperance.comparison import Comparison
-from temperance.core.arrays import Vector
 from temperance.display.axes import plot_chart
 from temperance.display.chart import Chart
 from temperance.errors import InputError
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@dataclass(frozen=True, eq=False)
 class Display:
-    """A figure as plain numbers."""
+    """A figure as plain numbers; what belongs to a method is in a dict by its name."""
 
     def chart(self) -> Chart:
         """Return the chart to draw."""
@@ -34,6 +35,14 @@ class Display:
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw with matplotlib on `ax`; without one, on a new figure with the caption below."""
         return plot_chart(self.chart(), ax)
+
+    def restricted_to(self, methods: Collection[str]) -> Self:
+        """Return the display of some of its methods, or of all if it has none of them."""
+        found: dict[str, Any] = {}
+        for field, values in vars(self).items():
+            if isinstance(values, dict):
+                found[field] = {name: value for name, value in values.items() if name in methods} or values
+        return replace(self, **found)
 
 
 def chosen(methods: Sequence[str] | None, known: Iterable[str], default: Sequence[str]) -> list[str]:
@@ -53,23 +62,16 @@ def chosen(methods: Sequence[str] | None, known: Iterable[str], default: Sequenc
     return list(dict.fromkeys(methods))
 
 
-def focused(values: Mapping[str, Vector], focus: Collection[str] | None) -> dict[str, Vector]:
-    """Return the values of the methods in focus; of all methods if there is no focus or none is in it."""
-    return {name: value for name, value in values.items() if focus is None or name in focus} or dict(values)
-
-
 def before_and_after(comparison: Comparison, methods: Sequence[str] | None) -> list[str]:
-    """Return the given methods; by default the classifier itself and the recommended method."""
-    default = list(dict.fromkeys([UNCALIBRATED, comparison.recommended]))
-    return chosen(methods, comparison.results, default)
+    """Return the given methods; by default the classifier itself and the method of the verdict."""
+    tried = comparison.verdict.tried
+    return chosen(methods, comparison.results, [UNCALIBRATED] if tried is None else [UNCALIBRATED, tried])
 
 
-def temperature_calibrators(
-    comparison: Comparison, methods: Sequence[str] | None
-) -> dict[str, TemperatureCalibrator]:
-    """Return the calibrators of the given methods, by default of all, without those that have no T(z)."""
+def fitted_calibrators(comparison: Comparison, methods: Sequence[str] | None) -> dict[str, Any]:
+    """Return the calibrators of the given methods, by default of all; None for the classifier itself."""
     names = chosen(methods, comparison.results, list(comparison.results))
-    return with_temperature({name: comparison.results[name].calibrator for name in names})
+    return {name: comparison.results[name].calibrator for name in names}
 
 
 def with_temperature(calibrators: Mapping[str, Calibrator | None]) -> dict[str, TemperatureCalibrator]:

@@ -103,15 +103,6 @@ class Intervals(Mark):
 
 
 @dataclass(frozen=True, eq=False)
-class Whiskers(Mark):
-    """Intervals along y for other marks."""
-
-    at: Vector
-    low: Vector
-    high: Vector
-
-
-@dataclass(frozen=True, eq=False)
 class Bars(Mark):
     """Bars from 0, each between two neighbouring edges."""
 

@@ -6,7 +6,7 @@ only as far as the logits predict the class.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -17,11 +17,10 @@ from temperance.calibrators import Calibrator, TemperatureCalibrator, method_sty
 from temperance.comparison import Comparison
 from temperance.comparison.rows import LabelledRows
 from temperance.core.arrays import Indices, Vector
-from temperance.display.base import focused, temperature_calibrators, with_temperature
-from temperance.display.chart import WIDE, Axis, Chart, Dots, Mark, Rule, Text, shorten
+from temperance.display.base import fitted_calibrators, with_temperature
+from temperance.display.chart import WIDE, Axis, Chart, Dots, Mark, Rule, shorten
 from temperance.display.map import has_map
 from temperance.display.temperature import (
-    IDENTIFIED_RATIO,
     MIN_ROWS,
     BestTemperatures,
     as_rows,
@@ -34,7 +33,6 @@ from temperance.metrics.predictions import check_fraction, check_integer
 
 MAX_LETTERS = 72  # letters that fit below the axis; tooltips and tables have the full names
 _MAX_NAME = 20  # beside it
-_GROUP = ("class", "classes")
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,11 +42,11 @@ class ClassTemperatureDisplay(BestTemperatures):
     Attributes
     ----------
     classes, count : arrays of shape (C,)
-        Classes with at least 10 rows, in the order of their best temperature, and their number of rows. Of
-        more than `most` classes, those that are identified and differ most from the best single temperature.
+        Classes with at least 10 rows that identify a best temperature, in the order of that temperature, and
+        their number of rows. Of more than `most` classes, those that differ most from the best single
+        temperature.
     optimum, low, high : arrays of shape (C,)
-        Best single temperature of the rows of the class, and its interval: from 1e-6 to 1e6 if it is not
-        identified, as when all rows are right; nan if the solver failed.
+        Best single temperature of the rows of the class, and its interval.
     mean : dict from name to array of shape (C,)
         Mean T of those rows by each method.
     single : float
@@ -59,8 +57,6 @@ class ClassTemperatureDisplay(BestTemperatures):
         Names of all K classes; None where they have none.
     mapped : tuple of str
         The methods whose T acts after a map of probabilities.
-    n_large : int
-        Number of classes with at least 10 rows, shown or not.
 
     Examples
     --------
@@ -83,7 +79,6 @@ class ClassTemperatureDisplay(BestTemperatures):
     n_classes: int
     names: Sequence[str] | None = None
     mapped: tuple[str, ...] = ()
-    n_large: int = 0
 
     def name(self, column: int) -> str:
         """Return what a class is called."""
@@ -117,17 +112,17 @@ class ClassTemperatureDisplay(BestTemperatures):
         ends = np.bincount(own, minlength=rows.n_classes).cumsum()[:-1]
         parts = np.split(index[np.argsort(own, kind="stable")], ends)
         groups = {k: part for k, part in enumerate(parts) if len(part) >= MIN_ROWS}
-        best = best_temperatures(labelled, list(groups.values()), level)
-        unidentified = best[2] >= IDENTIFIED_RATIO * best[1]
-        shown = np.lexsort([-np.abs(np.log(best[0] / single)), unidentified])[:most]
+        known, best = best_temperatures(labelled, list(groups.values()), level)
+        shown = np.argsort(-np.abs(np.log(best[0] / single)), kind="stable")[:most]
         shown = shown[np.argsort(best[0, shown], kind="stable")]
-        classes = np.array(list(groups), np.intp)[shown]
+        optimum, low, high = best[:, shown]
+        classes = np.array(list(groups), np.intp)[known[shown]]
         return cls(
             classes,
             np.array([len(groups[k]) for k in classes], np.intp),
-            best[0, shown],
-            best[1, shown],
-            best[2, shown],
+            optimum,
+            low,
+            high,
             {
                 name: np.array([_mean_temperature(cal, labelled, groups[k]) for k in classes], np.float64)
                 for name, cal in fits.items()
@@ -136,61 +131,38 @@ class ClassTemperatureDisplay(BestTemperatures):
             rows.n_classes,
             next((c.class_names_ for c in calibrators.values() if hasattr(c, "class_names_")), None),
             tuple(name for name, calibrator in fits.items() if has_map(calibrator)),
-            len(groups),
         )
 
     @classmethod
     def from_comparison(
-        cls,
-        comparison: Comparison,
-        methods: Sequence[str] | None = None,
-        *,
-        most: int = 30,
-        level: float = 0.95,
+        cls, comparison: Comparison, methods: Sequence[str] | None = None, *, most: int = 30
     ) -> Self:
         """Compute from the test rows and the calibrators of some methods, by default of all with a T."""
-        fits, rows = temperature_calibrators(comparison, methods), comparison.judged
-        found = cls.from_calibrators(
-            fits, rows.logits, rows.labels, most=most, level=level, sample_weight=rows.weights
-        )
+        fits, rows = fitted_calibrators(comparison, methods), comparison.judged
+        found = cls.from_calibrators(fits, rows.logits, rows.labels, most=most, sample_weight=rows.weights)
         return replace(found, names=comparison.class_names)
 
-    def chart(self, focus: Collection[str] | None = None, *, flat: bool = True) -> Chart:
+    def chart(self, *, flat: bool = True) -> Chart:
         """Return the best temperature of each class with its interval, and the methods' means.
 
-        Classes whose best temperature is not identified are left out. The methods in focus set the limits, by
-        default all. The classes are along y, or along x if not `flat`.
+        The classes are along y, or along x if not `flat`.
         """
-        known = self.identified  # the other classes say nothing
-        columns = {key: getattr(self, key)[known] for key in ("classes", "count", "optimum", "low", "high")}
-        means = {name: mean[known] for name, mean in self.mean.items()}
-        drawn = replace(self, **columns, mean=means)
-        at = np.arange(len(drawn.classes), dtype=np.float64)
-        limits = drawn.limits(list(focused(drawn.mean, focus).values()))
-        tips = [
-            f"class {self.name(k)}, {n} rows: best T {drawn.interval(i)}"
-            for i, (k, n) in enumerate(zip(drawn.classes, drawn.count, strict=True))
-        ]
-        marks = [*self.rules(limits, upright=flat), drawn.best(at, _GROUP, tips, flat=flat)]
-        asides = _asides([name for name in drawn.mean if not drawn._constant(name)], focus)
-        marks += [drawn._means(name, at + asides.get(name, 0.0), flat) for name in drawn.mean]
-        temperature, classes = Axis("temperature T", limits, log=True), drawn._class_axis(flat)
-        if not len(at):
-            found = "identified best temperature" if len(self.classes) else f"{MIN_ROWS} rows"
-            place = (self.single, 0.5) if flat else (0.4, self.single)
-            marks.append(Text(*place, f"no class has {'an ' if len(self.classes) else ''}{found}"))
-        x, y = (temperature, classes) if flat else (classes, temperature)
-        size = (WIDE, 1.2 + 0.3 * max(len(at), 3) if flat else 4.0)
-        caption = self._in_words() + drawn.beyond_the_edges(drawn.mean, limits)
-        return Chart("Temperature by true class", caption, x, y, marks, size)
-
-    def _class_axis(self, flat: bool) -> Axis:
-        count = len(self.classes)
+        at, count = np.arange(len(self.classes), dtype=np.float64), len(self.classes)
+        limits = self.limits(list(self.mean.values()))
+        rows = [f"class {self.name(k)}, {n} rows" for k, n in zip(self.classes, self.count, strict=True)]
+        marks = [*self.rules(limits, upright=flat), self.best(at, "class", rows, flat=flat)]
+        varying = [name for name in self.mean if not self._constant(name)]
+        asides = dict(zip(varying, np.linspace(-0.3, 0.3, len(varying)), strict=True))  # side by side
+        marks += [self._means(name, at + asides.get(name, 0.0), flat) for name in self.mean]
+        letters = _MAX_NAME if flat else max(3, MAX_LETTERS // max(count, 1))
+        names = [shorten(self.name(k), letters) for k in self.classes]
         label = "true class" if count == self.n_classes else f"true class ({count} of {self.n_classes})"
-        if not count:
-            return Axis(label, (0.0, 1.0), ticks=())
-        most = _MAX_NAME if flat else max(3, MAX_LETTERS // count)
-        return Axis.of_names(label, [shorten(self.name(k), most) for k in self.classes], downwards=flat)
+        classes = Axis.of_names(label, names, downwards=flat)
+        temperature = Axis("temperature T", limits, log=True)
+        x, y = (temperature, classes) if flat else (classes, temperature)
+        size = (WIDE, 1.2 + 0.3 * max(count, 3) if flat else 4.0)
+        caption = self._in_words() + self.beyond_the_edges(self.mean, limits)
+        return Chart("Temperature by true class", caption, x, y, marks, size)
 
     def _means(self, name: str, at: Vector, flat: bool) -> Mark:
         """Return a dot for each class, or a line if the method has one temperature for all of them."""
@@ -210,40 +182,23 @@ class ClassTemperatureDisplay(BestTemperatures):
         return len(values) > 1 and bool(np.ptp(values) < 1e-9 * values[0])
 
     def _in_words(self) -> str:
-        known = np.flatnonzero(self.identified)
-        words = f"The best single temperature of these rows is {self.single:.3g}."
-        if len(known) > 1:
-            (k, low), (most, high) = ((self.classes[i], self.optimum[i]) for i in (known[0], known[-1]))
+        words, count = f"The best single temperature of these rows is {self.single:.3g}.", len(self.classes)
+        if count > 1:
+            first, last = self.name(self.classes[0]), self.name(self.classes[-1])
             words = (
-                f"Class {self.name(most)} needs the highest temperature, {high:.3g}, "
-                f"class {self.name(k)} the lowest, {low:.3g}."
+                f"Class {last} needs the highest temperature, {self.optimum[-1]:.3g}, class {first} the "
+                f"lowest, {self.optimum[0]:.3g}."
             )
         words += (
             " Circles: the best temperature of the rows of each class, with its interval; coloured dots and "
-            f"lines: the mean temperature of a method.{self.remarks(_GROUP)}"
+            f"lines: the mean temperature of a method.{self.after_a_map()}"
         )
-        shown = len(self.classes)
-        if shown == self.n_classes:
-            return words
-        words += f" {shown} of {self.n_classes} classes {'is' if shown == 1 else 'are'} shown"
-        if shown < self.n_large:
-            return (
-                f"{words}: of those with at least {MIN_ROWS} rows, the ones that differ most from the rest."
+        if count < self.n_classes:
+            words += (
+                f" Shown: {count} of {self.n_classes} classes. The rows of the others identify no best "
+                "temperature, or one closer to that of all rows."
             )
-        return f"{words}: the others have fewer than {MIN_ROWS} rows."
-
-
-def _asides(methods: Collection[str], focus: Collection[str] | None) -> dict[str, float]:
-    """Return how far beside its class each method is drawn: those in focus far from each other."""
-    parts = [
-        [name for name in methods if (focus is None or name in focus) is inside] for inside in (True, False)
-    ]
-    steps = {1: [0.25]}
-    return {
-        name: float(aside)
-        for part in parts
-        for name, aside in zip(part, steps.get(len(part), np.linspace(-0.3, 0.3, len(part))), strict=True)
-    }
+        return words
 
 
 def _mean_temperature(calibrator: TemperatureCalibrator, rows: LabelledRows, group: Indices) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -11,7 +11,7 @@ import numpy as np
 from temperance.calibrators import UNCALIBRATED, method_style
 from temperance.comparison import LearningCurve
 from temperance.core.arrays import Vector
-from temperance.display.base import Display, chosen, focused
+from temperance.display.base import Display, chosen
 from temperance.display.chart import Axis, Band, Chart, Line, Mark, Rule, Text, robust_limits
 
 _RARE = 0.5  # the share of the means that may be far too high: with few rows, several methods are
@@ -63,16 +63,11 @@ class LearningCurveDisplay(Display):
             curve.uncalibrated,
         )
 
-    def chart(self, focus: Collection[str] | None = None) -> Chart:
-        """Return a line for each method, with a band of one standard error.
-
-        The methods in focus set the upper limit, by default all.
-        """
-        shown = [*focused(self.mean, focus)]
-        columns = ([side[name] for name in shown] for side in (self.mean, self.low, self.high))
-        mean, low, high = (np.concatenate([[self.uncalibrated], *column]) for column in columns)
-        every = np.concatenate([[self.uncalibrated], *self.mean.values()])
-        lowest = float(np.fmin.reduce(every))  # which ignores nan
+    def chart(self) -> Chart:
+        """Return a line for each method, with a band of one standard error."""
+        columns = (self.mean, self.low, self.high)
+        mean, low, high = (np.concatenate([[self.uncalibrated], *one.values()]) for one in columns)
+        lowest = float(np.fmin.reduce(mean))  # which ignores nan
         limits = robust_limits(mean, low, high, rare=_RARE, keep=[lowest])
         sizes = np.array(self.sizes, np.float64)
         label = method_style(UNCALIBRATED).label
@@ -91,28 +86,19 @@ class LearningCurveDisplay(Display):
             marks.append(Line(sizes, self.mean[name], method=name, label=label, tips=tips))
         ticks = tuple((size, str(size)) for size in self.sizes)
         x = Axis("labelled rows for calibration", (sizes[0] / 1.15, sizes[-1] * 1.15), log=True, ticks=ticks)
-        return Chart("NLL by labelled rows", self._in_words(limits, shown), x, Axis("NLL", limits), marks)
+        return Chart("NLL by labelled rows", self._in_words(limits), x, Axis("NLL", limits), marks)
 
-    def _in_words(self, limits: tuple[float, float], shown: Sequence[str]) -> str:
+    def _in_words(self, limits: tuple[float, float]) -> str:
         best = min(self.mean, key=lambda name: float(self.mean[name][-1]))
         words = (
             f"With {self.sizes[-1]} rows {method_style(best).label} has the lowest NLL, "
             f"{self.mean[best][-1]:.4f}. Lines: means over random draws of the calibration rows; bands: one "
             "standard error."
         )
-        low, high = limits
-        cut, above = False, []
+        above = []
         for name, mean in self.mean.items():
-            ends = (self.low[name] < low) | (self.high[name] > high)
-            cut |= name in shown and bool((ends & (mean <= high)).any())
-            sizes = [size for size, value in zip(self.sizes, mean, strict=True) if not value <= high]
+            sizes = [size for size, value in zip(self.sizes, mean, strict=True) if not value <= limits[1]]
             if sizes:
                 rows = f"{sizes[0]}" if len(sizes) == 1 else f"up to {sizes[-1]}"
                 above.append(f"{method_style(name).label} with {rows} rows")
-        if cut:
-            words += " Bands that reach beyond an edge are cut there."
-        if above:
-            words += f" Above the figure: {'; '.join(above)}."
-        if self.uncalibrated > high:
-            words += f" The classifier itself, at {self.uncalibrated:.4f}, is above the figure."
-        return words
+        return words + (f" Above the figure: {'; '.join(above)}." if above else "")

@@ -21,7 +21,6 @@ from temperance.errors import InputError
 
 _MIN_BEFORE = 1e-6  # probability before the map
 _MIN_AFTER = 1e-9  # probability after the map: lower ones are left out
-_MAX_RATIO = 1e6  # ratio of the ends of a band
 _DEVIATIONS = 2.0
 _TOLD = 1e-3  # the probability whose mapped value is in the caption
 
@@ -72,11 +71,7 @@ class MapDisplay(Display):
     Attributes
     ----------
     maps : dict from name to ProbabilityMap
-        The map of each method.
-    before : array of shape (P,)
-        Probabilities at T0 from 1e-6 to 1, evenly spaced in their logarithm.
-    after, low, high : dicts from name to array of shape (P,)
-        The same probabilities after each map, and two standard errors below and above.
+        The map of each method; `maps[name].apply(p)` maps probabilities.
 
     Examples
     --------
@@ -85,15 +80,11 @@ class MapDisplay(Display):
     >>> task = simulate(500, 5, random_state=0)
     >>> cal = temperance.MonotoneScaling().fit(task.logits, task.labels)
     >>> display = MapDisplay.from_calibrator(cal)
-    >>> bool((display.low["mono"] <= display.after["mono"]).all())
+    >>> bool(display.maps["mono"].apply(np.array([0.01]))[0] < 1)
     True
     """
 
     maps: dict[str, ProbabilityMap]
-    before: Vector
-    after: dict[str, Vector]
-    low: dict[str, Vector]
-    high: dict[str, Vector]
 
     @classmethod
     def from_calibrator(cls, calibrator: Calibrator) -> Self:
@@ -103,13 +94,7 @@ class MapDisplay(Display):
     @classmethod
     def from_calibrators(cls, calibrators: Mapping[str, Calibrator]) -> Self:
         """Compute from fitted calibrators, each with a map."""
-        maps = {name: ProbabilityMap.of(calibrator) for name, calibrator in calibrators.items()}
-        before = np.geomspace(_MIN_BEFORE, 1.0, 121)
-        after, low, high = (
-            {name: one.apply(before, deviations) for name, one in maps.items()}
-            for deviations in (0.0, -_DEVIATIONS, _DEVIATIONS)
-        )
-        return cls(maps, before, after, low, high)
+        return cls({name: ProbabilityMap.of(calibrator) for name, calibrator in calibrators.items()})
 
     @classmethod
     def from_comparison(cls, comparison: Comparison, methods: Sequence[str] | None = None) -> Self:
@@ -125,7 +110,8 @@ class MapDisplay(Display):
 
     def chart(self) -> Chart:
         """Return a line for each map with its knots and its band, and the diagonal."""
-        marks: list[Mark] = [Line(self.before, self.before, label="unchanged")]
+        before, bottom = np.geomspace(_MIN_BEFORE, 1.0, 121), _MIN_BEFORE
+        marks: list[Mark] = [Line(before, before, label="unchanged")]
         for name, one in self.maps.items():
             label, knots = method_style(name).label, np.exp(-one.knots)
             knots = knots[knots >= _MIN_BEFORE]
@@ -133,11 +119,11 @@ class MapDisplay(Display):
             words = f"{label}, from T0 = {one.reference:.3g}"
             pairs = zip(knots, at_knots, strict=True)
             tips = [f"{label}: {written(a)} becomes {written(b)}" for a, b in pairs]
-            marks.append(Band(self.before, *self._band(name), method=name))
-            marks.append(Line(self.before, self.after[name], method=name, label=words))
+            low, after, high = (one.apply(before, side) for side in (-_DEVIATIONS, 0.0, _DEVIATIONS))
+            marks.append(Band(before, low, high, method=name))
+            marks.append(Line(before, after, method=name, label=words))
             marks.append(Dots(knots, at_knots, method=name, tips=tips))
-        lowest = min(float(after.min()) for after in self.after.values())
-        bottom = min(max(lowest, _MIN_AFTER), _MIN_BEFORE)
+            bottom = min(bottom, max(float(after.min()), _MIN_AFTER))
         return Chart(
             "Map of probabilities",
             self._in_words(),
@@ -146,21 +132,13 @@ class MapDisplay(Display):
             marks,
         )
 
-    def _band(self, name: str) -> tuple[Vector, Vector]:
-        """Return the ends of the band; where it is so wide that it would cover the figure, nan."""
-        low, high = self.low[name], self.high[name]
-        wide = high > _MAX_RATIO * np.maximum(low, _MIN_AFTER)
-        return np.where(wide, np.nan, low), np.where(wide, np.nan, high)
-
     def _in_words(self) -> str:
         found = dict[str, list[str]]()
         for name, one in self.maps.items():
             found.setdefault(written(one.apply(np.array([_TOLD]))[0]), []).append(method_style(name).label)
         told = "; ".join(f"{value} with {', '.join(labels)}" for value, labels in found.items())
-        labels = [method_style(name).label for name in self.maps if np.isnan(self._band(name)[0]).any()]
-        no_band = f" Without a band, the map is not identified: {', '.join(labels)}." if labels else ""
         return (
             f"A probability of {_TOLD:g} at the best single temperature T0 becomes {told}. Above the dashed "
             "line, probabilities were too small, below it too large, for a top class near 1. Points: where "
-            f"the slope may change. Bands: two standard errors, assuming independent slopes.{no_band}"
+            "the slope may change. Bands: two standard errors, assuming independent slopes."
         )

@@ -1,19 +1,35 @@
-"""Reliability diagrams: how often predictions of each confidence are right, and of each class."""
+"""Bins of confidences as figures: how often predictions of each confidence are right, and of each class."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from temperance.calibrators import UNCALIBRATED, method_style
 from temperance.comparison import Comparison
 from temperance.comparison.result import MIN_ROWS
+from temperance.comparison.verdict import percent
+from temperance.core.arrays import Vector
 from temperance.display.base import Display, before_and_after, weights_of
-from temperance.display.chart import PANEL, SMALL, Axis, Band, Bars, Chart, Intervals, Line, Mark, shorten
+from temperance.display.chart import (
+    PANEL,
+    SMALL,
+    Axis,
+    Band,
+    Bars,
+    Chart,
+    Intervals,
+    Line,
+    Mark,
+    Rule,
+    robust_limits,
+    shorten,
+    tick_labels,
+)
 from temperance.errors import InputError
 from temperance.metrics import Reliability, reliability
 from temperance.metrics.bins import binned, check_bins
@@ -72,7 +88,7 @@ class ReliabilityDisplay(Display):
         bins: int | None = None,
         level: float = 0.95,
     ) -> Self:
-        """Bin the test rows of some methods: by default the classifier itself and the recommended one.
+        """Bin the test rows of some methods: by default the classifier itself and the method of the verdict.
 
         The default bins are those of the comparison, so the figure shows its calibration error.
         """
@@ -85,24 +101,80 @@ class ReliabilityDisplay(Display):
             diagrams[name] = binned(result.confidence, correct, weights, bins, "width", level)
         return cls(diagrams)
 
-    def chart(self, methods: Iterable[str] | None = None) -> Chart:
+    def chart(self) -> Chart:
         """Return the diagrams, with the share of rows in each bin below."""
-        shown = {name: self.diagrams[name] for name in methods or self.diagrams}
         ends = np.array([0.0, 1.0])
         marks: list[Mark] = [Line(ends, ends, label="perfectly calibrated")]
-        for name, diagram in shown.items():
-            marks += _diagram_marks(name, diagram, min_rows=_min_rows(diagram))
+        for name, diagram in self.diagrams.items():
+            marks += _diagram_marks(name, diagram)
         x, y = Axis("confidence", (0.0, 1.0)), Axis("accuracy", (0.0, 1.0))
-        caption = " ".join(_in_words(name, diagram) for name, diagram in shown.items())
-        # The axis has room for the shares of all methods, so that panels can be compared.
+        caption = " ".join(_in_words(name, diagram) for name, diagram in self.diagrams.items())
         top = max(float(diagram.share.max()) for diagram in self.diagrams.values())
         shares = Axis("share of rows", (0.0, 1.08 * top), ticks=((0.0, "0"), (top, f"{top:.2g}")))
         bars = [
             Bars(one.edges, one.share, method=name, tips=[f"{n:.0f} rows" for n in one.count])
-            for name, one in shown.items()
+            for name, one in self.diagrams.items()
         ]
         below = Chart("", caption, x, shares, bars)
         return Chart("Reliability diagram", caption, x, y, marks, (PANEL, 5.6), below=below)
+
+
+class ConfidenceDisplay(ReliabilityDisplay):
+    """How confident the right and the wrong predictions are: the bins of a reliability diagram as bars.
+
+    A method is overconfident if its mean confidence is above its accuracy.
+
+    Attributes
+    ----------
+    diagrams : dict from name to Reliability
+        The bins of each method.
+
+    Examples
+    --------
+    >>> display = ConfidenceDisplay.from_probs([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6]], [0, 1, 1], bins=4)
+    >>> display.right["classifier"].round(3), display.wrong["classifier"].round(3)
+    (array([0.   , 0.   , 0.333, 0.333]), array([0.   , 0.   , 0.   , 0.333]))
+    """
+
+    @property
+    def right(self) -> dict[str, Vector]:
+        """The share of all rows that are in a bin and right, by method."""
+        return {name: one.share * np.nan_to_num(one.accuracy) for name, one in self.diagrams.items()}
+
+    @property
+    def wrong(self) -> dict[str, Vector]:
+        """The share of all rows that are in a bin and wrong, by method."""
+        return {name: self.diagrams[name].share - right for name, right in self.right.items()}
+
+    def chart(self) -> Chart:
+        """Return the shares as bars, the right rows upwards and the wrong ones downwards."""
+        marks, words = list[Mark](), list[str]()
+        for name, one in self.diagrams.items():
+            right, wrong, label = self.right[name], self.wrong[name], method_style(name).label
+            mean, accuracy = float(one.share @ np.nan_to_num(one.confidence)), float(right.sum())
+            ends = zip(one.edges[:-1], one.edges[1:], right, wrong, strict=True)
+            tips = [
+                f"confidence {a:.2f} to {b:.2f}: {100 * r:.1f} % of rows right, {100 * w:.1f} % wrong"
+                for a, b, r, w in ends
+            ]
+            marks += [Bars(one.edges, side, method=name, tips=tips) for side in (right, -wrong)]
+            marks.append(
+                Rule(mean, upright=True, method=name, label=f"{label}: mean confidence {percent(mean)}")
+            )
+            marks.append(Rule(accuracy, upright=True, label=f"{label}: accuracy {percent(accuracy)}"))
+            words.append(f"{label}: mean confidence {percent(mean)}, accuracy {percent(accuracy)}.")
+        heights = np.concatenate([*self.right.values(), *(-wrong for wrong in self.wrong.values())])
+        limits = robust_limits(heights, rare=0.0)
+        ticks = tuple((at, number.lstrip("-")) for at, number in tick_labels(*limits))
+        words.append("Bars: shares of all rows, the right ones upwards, the wrong ones downwards.")
+        return Chart(
+            "Right and wrong predictions",
+            " ".join(words),
+            Axis("confidence", (0.0, 1.0)),
+            Axis("share of rows (wrong below 0)", limits, ticks=ticks),
+            [*marks, Rule(0.0)],
+            (PANEL, 3.8),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +235,7 @@ class ClassReliabilityDisplay(Display):
         ends = np.array([0.0, 1.0])
         marks: list[Mark] = [Line(ends, ends)]
         for name, diagram in self.diagrams.items():
-            marks += _diagram_marks(name, diagram, min_rows=MIN_BIN_ROWS)
+            marks += _diagram_marks(name, diagram)
         errors = [f"{method_style(k).label} {100 * one.error:.2f} %" for k, one in self.diagrams.items()]
         whole = f"Class {self.name}. " if len(self.name) > _MAX_NAME else ""
         caption = f"{whole}Mean distance from the diagonal: {', '.join(errors)}."
@@ -171,12 +243,18 @@ class ClassReliabilityDisplay(Display):
         return Chart(f"Class {shorten(self.name, _MAX_NAME)}", caption, x, y, marks, (SMALL, SMALL))
 
 
-def _diagram_marks(name: str, diagram: Reliability, *, min_rows: float) -> list[Mark]:
-    """Return the bins of a method that are not empty and have enough rows: a line with a band around it.
+def _drawn_bins(diagram: Reliability) -> NDArray[np.bool_]:
+    """Say which bins have enough rows to be drawn: all that hold any, if none has enough."""
+    enough: NDArray[np.bool_] = diagram.count >= MIN_BIN_ROWS
+    return enough if enough.any() else diagram.count > 0
+
+
+def _diagram_marks(name: str, diagram: Reliability) -> list[Mark]:
+    """Return the bins of a method that have enough rows: a line with a band around it.
 
     A single bin is a point with its interval, as a band of one point could not be seen.
     """
-    held = (diagram.count > 0) & (diagram.count >= min_rows)
+    held = _drawn_bins(diagram)
     columns = (diagram.count, diagram.confidence, diagram.accuracy, diagram.low, diagram.high)
     count, confidence, accuracy, low, high = (numbers[held] for numbers in columns)
     tips = [
@@ -197,12 +275,7 @@ def _in_words(name: str, diagram: Reliability) -> str:
     side = f"{'under' if gap > 0 else 'over'}confident by {100 * abs(gap):.2f} % overall"
     if abs(gap) < 0.002:
         side = "neither overconfident nor underconfident overall"
-    few = int(((diagram.count > 0) & (diagram.count < _min_rows(diagram))).sum())
+    few = int((diagram.count > 0).sum() - _drawn_bins(diagram).sum())
     bins = f"{few} bin{'s' if few > 1 else ''} of fewer than {MIN_BIN_ROWS} rows"
     left_out = f" Not drawn: {bins}." if few else ""
     return f"{method_style(name).label}: {100 * error:.2f} % from the diagonal on average, {side}.{left_out}"
-
-
-def _min_rows(diagram: Reliability) -> int:
-    """Return the number of rows that a bin needs to be drawn."""
-    return MIN_BIN_ROWS if (diagram.count >= MIN_BIN_ROWS).any() else 0

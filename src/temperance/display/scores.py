@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -21,7 +21,6 @@ from temperance.display.chart import (
     Rule,
     Text,
     metric_in_words,
-    outside,
     robust_limits,
 )
 from temperance.inputs.validation import check_choice
@@ -35,17 +34,16 @@ class MethodIntervals(Display):
     low: Vector
     high: Vector
 
-    def interval_chart(self, title: str, caption: str, label: str, number: str, *, at: float | None) -> Chart:
-        """Return a chart with a row for each method, and a line at a reference value.
+    def interval_chart(self, title: str, caption: str, label: str, number: str, reference: str) -> Chart:
+        """Return a chart with a row for each method, and a line at the value of one that is set in bold.
 
         A value beyond the limits is written at the edge.
         """
         names = [method_style(method).label for method in self.methods]
+        at = float(self.value[self.methods.index(reference)])
         # The best method and the reference are always inside; one far worse is often the classifier itself.
-        keep = [float(self.value.min()), *([] if at is None else [at])]
-        limits = robust_limits(self.value, self.low, self.high, keep=keep)
-        x, y = Axis(label, limits), Axis.of_names("", names, downwards=True)
-        marks: list[Mark] = [] if at is None else [Rule(at, upright=True)]
+        limits = robust_limits(self.value, self.low, self.high, keep=[float(np.nanmin(self.value)), at])
+        marks: list[Mark] = [Rule(at, upright=True)]
         for i, (method, name) in enumerate(zip(self.methods, names, strict=True)):
             value, low, high = (column[i : i + 1] for column in (self.value, self.low, self.high))
             a, b, c = (number.format(column[0]) for column in (value, low, high))
@@ -53,27 +51,13 @@ class MethodIntervals(Display):
             marks.append(
                 Intervals(np.array([float(i)]), value, low, high, flat=True, method=method, tips=[tip])
             )
-            if value[0] > x.limits[1]:
-                marks.append(Text(x.limits[1], float(i), f"{a} \N{RIGHTWARDS ARROW} ", method=method))
-            elif value[0] < x.limits[0]:
-                marks.append(Text(x.limits[0], float(i), f" \N{LEFTWARDS ARROW} {a}", method=method))
-        caption += self._left_out(x.limits, names, number)
-        return Chart(title, caption, x, y, marks, (WIDE, 1.2 + 0.25 * len(names)))
-
-    def _left_out(self, limits: tuple[float, float], names: list[str], number: str) -> str:
-        """Return sentences about what is outside the axis."""
-        beyond = outside(self.value, limits)
-        words = []
-        for side, is_there in (("left", self.value < limits[0]), ("right", self.value > limits[1])):
-            found = [
-                f"{name}, {number.format(value)}"
-                for name, value, there in zip(names, self.value, is_there, strict=True)
-                if there
-            ]
-            words += [f" Beyond the {side} edge: {'; '.join(found)}."] if found else []
-        if (~beyond & (outside(self.low, limits) | outside(self.high, limits))).any():
-            words.append(" Intervals that reach beyond an edge are cut there.")
-        return "".join(words)
+            if value[0] > limits[1]:
+                marks.append(Text(limits[1], float(i), f"{a} \N{RIGHTWARDS ARROW} ", method=method))
+            elif value[0] < limits[0]:
+                marks.append(Text(limits[0], float(i), f" \N{LEFTWARDS ARROW} {a}", method=method))
+        x, y = Axis(label, limits), Axis.of_names("", names, downwards=True)
+        size = (WIDE, 1.2 + 0.25 * len(names))
+        return Chart(title, caption, x, y, marks, size, bold=method_style(reference).label)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +72,7 @@ class ScoresDisplay(MethodIntervals):
         M of them, in the order of the comparison.
     value, low, high : arrays of shape (M,)
         In natural units: an ECE of 2 % is 0.02.
-    recommended : str or None
+    recommended : str
         The method to use.
 
     Examples
@@ -109,7 +93,7 @@ class ScoresDisplay(MethodIntervals):
     value: Vector
     low: Vector
     high: Vector
-    recommended: str | None
+    recommended: str
 
     @classmethod
     def from_comparison(cls, comparison: Comparison, metric: str = "nll") -> Self:
@@ -127,14 +111,10 @@ class ScoresDisplay(MethodIntervals):
 
     def chart(self) -> Chart:
         """Return a dot with its interval for each method, the first on top; the recommended one is bold."""
-        words, bold, at = metric_in_words(self.metric), None, None
-        caption = f"{words} of each method, with its interval."
-        if self.recommended in self.methods:
-            bold = method_style(self.recommended).label
-            at = float(self.value[self.methods.index(self.recommended)])
-            caption += f" {bold} is recommended."
-        chart = self.interval_chart(f"{words} of each method", caption, words, "{:.4f}", at=at)
-        return replace(chart, bold=bold)
+        words = metric_in_words(self.metric)
+        best = method_style(self.recommended).label
+        caption = f"{words} of each method, with its interval. {best} is recommended."
+        return self.interval_chart(f"{words} of each method", caption, words, "{:.4f}", self.recommended)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +130,7 @@ class DifferencesDisplay(MethodIntervals):
     methods : tuple of str
         M of them, in the order of the comparison.
     value, low, high : arrays of shape (M,)
-        Mean difference and its normal interval.
+        Mean difference and its interval, which takes the skewness of the rows into account.
 
     Examples
     --------
@@ -189,4 +169,4 @@ class DifferencesDisplay(MethodIntervals):
             "methods are evaluated on the same rows, so differences are more certain than scores."
         )
         title, label = f"NLL minus that of {name}", "difference of NLL"
-        return self.interval_chart(title, caption, label, "{:+.4f}", at=0.0)
+        return self.interval_chart(title, caption, label, "{:+.4f}", self.reference)

@@ -11,7 +11,7 @@ determines the temperature: it is not identified, and the interval is the whole 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Self
@@ -28,7 +28,7 @@ from temperance.core.arrays import Matrix, Vector
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import InMemoryFitData
 from temperance.core.predictors import TEMPERATURE_MAX, TEMPERATURE_MIN
-from temperance.display.base import Display, focused, temperature_calibrators, with_temperature
+from temperance.display.base import Display, fitted_calibrators, with_temperature
 from temperance.display.chart import Axis, Chart, Dots, Intervals, Line, Mark, Rule, outside, robust_limits
 from temperance.display.map import has_map
 from temperance.inputs.validation import check_labelled_rows
@@ -61,8 +61,10 @@ def weighted_rows(rows: LabelledRows) -> NDArray[np.intp]:
     return np.arange(len(rows)) if rows.weights is None else np.flatnonzero(rows.weights)
 
 
-def best_temperatures(rows: LabelledRows, groups: Sequence[NDArray[np.intp]], level: float) -> Matrix:
-    """Return the best temperature of each group, and the ends of its interval; nan where unknown."""
+def best_temperatures(
+    rows: LabelledRows, groups: Sequence[NDArray[np.intp]], level: float
+) -> tuple[NDArray[np.intp], Matrix]:
+    """Return which groups identify their best temperature, and these temperatures with their intervals."""
     fits = []
     for group in groups:
         if len(group) <= len(rows) // 2:
@@ -80,7 +82,9 @@ def best_temperatures(rows: LabelledRows, groups: Sequence[NDArray[np.intp]], le
     centre, error = np.array(fits).reshape(-1, 2).T
     half = NormalDist().inv_cdf((1 + level) / 2) * error
     bounds = np.log([TEMPERATURE_MIN, TEMPERATURE_MAX])
-    return np.exp(np.stack([centre, *np.clip([centre - half, centre + half], *bounds)]))
+    best = np.exp(np.stack([centre, *np.clip([centre - half, centre + half], *bounds)]))
+    known = np.flatnonzero(best[2] < IDENTIFIED_RATIO * best[1])
+    return known, best[:, known]
 
 
 def single_temperature(rows: LogitRows, weights: Vector | None) -> float:
@@ -95,7 +99,7 @@ def temperatures(calibrator: TemperatureCalibrator, rows: LabelledRows, index: N
 
 
 class BestTemperatures(Display):
-    """The best temperatures of groups of rows; `single` is that of all rows."""
+    """The best temperatures of groups of rows that identify them; `single` is that of all rows."""
 
     optimum: Vector
     low: Vector
@@ -103,32 +107,12 @@ class BestTemperatures(Display):
     single: float
     mapped: tuple[str, ...]
 
-    @property
-    def identified(self) -> NDArray[np.bool_]:
-        """Which of them are identified; the others are left out of figures."""
-        identified: NDArray[np.bool_] = self.high < IDENTIFIED_RATIO * self.low
-        return identified
-
-    def interval(self, group: int) -> str:
-        """Return the best temperature of a group in words."""
-        return f"{self.optimum[group]:.3g} ({self.ends(group)})"
-
-    def ends(self, group: int) -> str:
-        """Return the interval of a group in words."""
-        if self.identified[group]:
-            return f"{self.low[group]:.3g} to {self.high[group]:.3g}"
-        return "not identified"
-
-    def remarks(self, group: tuple[str, str]) -> str:
-        """Return sentences about T after a map of probabilities, and about groups that are not drawn."""
-        labels, missing = ", ".join(method_style(name).label for name in self.mapped), ~self.identified
-        words = ""
-        if labels:
-            words = f" T acts after a map of probabilities, so dots need not follow the circles: {labels}."
-        if missing.any():
-            name = group[len(missing) != 1]
-            words += f" Not identified, and not drawn: {missing.sum()} of {len(missing)} {name}."
-        return words
+    def after_a_map(self) -> str:
+        """Return a sentence about the methods whose T acts after a map of probabilities."""
+        labels = ", ".join(method_style(name).label for name in self.mapped)
+        if not labels:
+            return ""
+        return f" T acts after a map of probabilities, so dots need not follow the circles: {labels}."
 
     def beyond_the_edges(self, values: Mapping[str, Vector], limits: tuple[float, float]) -> str:
         """Return a sentence about the methods of which more than a few temperatures are not drawn."""
@@ -139,21 +123,15 @@ class BestTemperatures(Display):
         ]
         return f" Partly beyond the edges: {', '.join(labels)}." if labels else ""
 
-    def best(
-        self, at: Vector, group: tuple[str, str], tips: Sequence[str], *, flat: bool = False
-    ) -> Intervals:
-        """Return those that are identified, at some places of x; of y, if their intervals are `flat`."""
-        known, label = self.identified, f"best T of a {group[0]}"
-        if not known.all():
-            label += f"\n({(~known).sum()} of {len(known)} {group[1]} not identified)"
-        shown = [tip for tip, drawn in zip(tips, known, strict=True) if drawn]
-        at, value, low, high = (column[known] for column in (at, self.optimum, self.low, self.high))
-        return Intervals(at, value, low, high, flat, label=label, tips=shown)
+    def best(self, at: Vector, group: str, rows: Sequence[str], *, flat: bool = False) -> Intervals:
+        """Return the best temperatures at some places of x; of y, if their intervals are `flat`."""
+        ends = zip(rows, self.optimum, self.low, self.high, strict=True)
+        tips = [f"{words}: best T {t:.3g} ({low:.3g} to {high:.3g})" for words, t, low, high in ends]
+        return Intervals(at, self.optimum, self.low, self.high, flat, label=f"best T of a {group}", tips=tips)
 
     def limits(self, values: Sequence[Vector]) -> tuple[float, float]:
         """Return limits that contain the best temperatures, most whiskers, and most rows of most methods."""
-        known = self.identified
-        best = np.log([[self.single, *column[known]] for column in (self.optimum, self.low, self.high)])
+        best = np.log([[self.single, *column] for column in (self.optimum, self.low, self.high)])
         ends = [np.log(np.quantile(one, [0.5, _RARE / 2, 1 - _RARE / 2])) for one in values if len(one)]
         low, high = robust_limits(*np.column_stack([best, *ends]), near=_NEAR, keep=best[0])
         return float(np.exp(low)), float(np.exp(high))
@@ -177,14 +155,15 @@ class TemperatureDisplay(BestTemperatures):
     temperature : dict from name to array of shape (P,)
         T of those rows by each method.
     centre, count : arrays of shape (B,)
-        Mean log entropy and number of rows of each bin.
+        Mean log entropy and number of rows of each bin whose best temperature is identified.
     optimum, low, high : arrays of shape (B,)
-        Best single temperature of the bin's rows, and its interval: from 1e-6 to 1e6 if it is not
-        identified, as when all rows are right; nan if the solver failed.
+        Best single temperature of the bin's rows, and its interval.
     single : float
         Best single temperature of all rows.
     mapped : tuple of str
         The methods whose T acts after a map of probabilities.
+    unidentified : int
+        Number of bins that are left out, such as those whose rows are all right.
 
     Examples
     --------
@@ -208,6 +187,7 @@ class TemperatureDisplay(BestTemperatures):
     high: Vector
     single: float
     mapped: tuple[str, ...] = ()
+    unidentified: int = 0
 
     @classmethod
     def from_calibrators(
@@ -245,48 +225,33 @@ class TemperatureDisplay(BestTemperatures):
         order = index[np.argsort(entropy[index], kind="stable")]
         sample = order[np.linspace(0, len(order) - 1, min(len(order), _MAX_POINTS)).astype(np.intp)]
         groups = _entropy_groups(order, entropy[order], bins, strategy)
-        optimum, low, high = best_temperatures(labelled, groups, level)
+        known, (optimum, low, high) = best_temperatures(labelled, groups, level)
+        shown = [groups[i] for i in known]
         w = labelled.weights
         return cls(
             entropy[sample],
             {name: temperatures(cal, labelled, sample) for name, cal in fits.items()},
-            np.array([np.average(entropy[g], weights=None if w is None else w[g]) for g in groups]),
-            np.array([len(group) for group in groups], np.intp),
+            np.array([np.average(entropy[g], weights=None if w is None else w[g]) for g in shown]),
+            np.array([len(group) for group in shown], np.intp),
             optimum,
             low,
             high,
             single_temperature(rows, w),
             tuple(name for name, calibrator in fits.items() if has_map(calibrator)),
+            len(groups) - len(shown),
         )
 
     @classmethod
     def from_comparison(
-        cls,
-        comparison: Comparison,
-        methods: Sequence[str] | None = None,
-        *,
-        bins: int = 20,
-        strategy: str = "mass",
-        level: float = 0.95,
+        cls, comparison: Comparison, methods: Sequence[str] | None = None, *, bins: int = 20
     ) -> Self:
         """Compute from the test rows and the calibrators of some methods, by default of all with a T."""
-        fits, rows = temperature_calibrators(comparison, methods), comparison.judged
-        return cls.from_calibrators(
-            fits,
-            rows.logits,
-            rows.labels,
-            bins=bins,
-            strategy=strategy,
-            level=level,
-            sample_weight=rows.weights,
-        )
+        fits, rows = fitted_calibrators(comparison, methods), comparison.judged
+        return cls.from_calibrators(fits, rows.logits, rows.labels, bins=bins, sample_weight=rows.weights)
 
-    def chart(self, focus: Collection[str] | None = None) -> Chart:
-        """Return the rows' temperatures as dots with a line through them, and the best of each bin on top.
-
-        The methods in focus set the limits, by default all.
-        """
-        values, faint = list(focused(self.temperature, focus).values()), len(self.temperature) > 3
+    def chart(self) -> Chart:
+        """Return the rows' temperatures as dots with a line through them, and the best of each bin on top."""
+        values, faint = list(self.temperature.values()), len(self.temperature) > 3
         x, marks = self.log_entropy, self.rules(self.limits(values))
         parts = np.array_split(np.arange(len(x)), min(len(x), 12))
         places = np.array([x[part].mean() for part in parts])
@@ -298,36 +263,33 @@ class TemperatureDisplay(BestTemperatures):
 
     def chart_of(self, marks: Sequence[Mark], values: Sequence[Vector]) -> Chart:
         """Return a chart with the best temperatures on top of some marks, whose temperatures are `values`."""
-        tips = [f"{n} rows: best T {self.interval(i)}" for i, n in enumerate(self.count)]
         limits = self.limits(values)
         return Chart(
             "Temperature by entropy",
             self._in_words(limits),
             Axis("sure ← log entropy, log(H / log K) → unsure", self._entropy_limits()),
             Axis("temperature T", limits, log=True),
-            [*marks, self.best(self.centre, ("bin", "bins"), tips)],
+            [*marks, self.best(self.centre, "bin", [f"{n} rows" for n in self.count])],
         )
 
     def _entropy_limits(self) -> tuple[float, float]:
         """Return limits that contain all bins, and all rows except a few that are far from the others."""
-        return robust_limits(self.log_entropy, rare=_RARE, reach=0.5, keep=self.centre[self.identified])
+        return robust_limits(self.log_entropy, rare=_RARE, reach=0.5, keep=self.centre)
 
     def _in_words(self, limits: tuple[float, float]) -> str:
-        known = self.optimum[self.identified]
         words = f"The best single temperature of these rows is {self.single:.3g}."
-        if len(known) > 1:
-            low, high = f"{known[0]:.3g}", f"{known[-1]:.3g}"
+        if len(self.optimum) > 1:
+            low, high = f"{self.optimum[0]:.3g}", f"{self.optimum[-1]:.3g}"
             words += f" By entropy it goes from {low} (confident rows) to {high} (uncertain rows)."
         words += (
             " Circles: the best temperature of each bin of rows, with its interval. A method whose dots "
-            f"follow the circles has learnt the dependence on the entropy.{self.remarks(('bin', 'bins'))}"
+            f"follow the circles has learnt the dependence on the entropy.{self.after_a_map()}"
         )
-        beyond = self.log_entropy[outside(self.log_entropy, self._entropy_limits())]
-        if len(beyond):
-            rows = "row has" if len(beyond) == 1 else "rows have"
-            ends = f"{beyond.min():.1f}" + (f" to {beyond.max():.1f}" if np.ptp(beyond) >= 0.05 else "")
-            drawn = f"of the {len(self.log_entropy)} rows drawn, {len(beyond)} {rows}"
-            words += f" Not shown: {drawn} a log entropy of {ends}."
+        if self.unidentified:
+            words += f" Bins that identify no best temperature, and are not drawn: {self.unidentified}."
+        beyond = int(outside(self.log_entropy, self._entropy_limits()).sum())
+        if beyond:
+            words += f" Rows beyond the edges: {beyond} of {len(self.log_entropy)}."
         return words + self.beyond_the_edges(self.temperature, limits)
 
 

@@ -9,8 +9,8 @@ from markupsafe import Markup
 
 from temperance.calibrators import CALIBRATORS
 from temperance.core.arrays import Indices, Vector
-from temperance.display.chart import WIDE, Axis, Chart, Intervals, Line, Mark, Rule
-from temperance.files import check_writable, write_atomically
+from temperance.display.chart import WIDE, Axis, Chart, Intervals, Line, Mark, Rule, robust_limits
+from temperance.files import write_atomically
 from temperance.monitoring import Check
 from temperance.monitoring.change import gap_interval
 from temperance.monitoring.history import Record
@@ -31,7 +31,6 @@ def write_history(
     check: Check, path: str | Path, *, title: str = "Checks of a calibrator", overwrite: bool = False
 ) -> None:
     """Write a check and all earlier ones as one HTML file."""
-    check_writable(path, overwrite=overwrite)
     write_atomically(path, render_history(check, title=title).encode(), overwrite=overwrite)
 
 
@@ -127,14 +126,12 @@ def gap_chart(check: Check, at: Indices) -> Chart:
             at.astype(np.float64) + 1, gaps[:, 0], gaps[:, 1], gaps[:, 2], method=_COLOURS[0], tips=tips
         ),
     ]
-    allowed, widest = max(-low, high), float(np.abs(gaps).max())
-    limit = max(1.5 * allowed, min(1.1 * widest, 2 * max(allowed, float(np.abs(gaps[:, 0]).max())), 100.0))
     return Chart(
         "Right minus said",
         "Accuracy minus mean confidence, in percentage points, with 95 % "
         "intervals for the rows of each check. Below 0 the calibrator is overconfident.",
         _dates(check),
-        Axis("gap, points", (-limit, limit)),
+        Axis("gap, points", robust_limits(*gaps.T, keep=[1.5 * low, 1.5 * high])),
         marks,
         _SIZE,
     )

@@ -14,7 +14,6 @@
 
   // Which methods the figures show.
   const boxes = all("input.method");
-  const after = document.getElementById("after");
   function showMethods() {
     const on = new Set(boxes.filter((box) => box.checked).map((box) => box.value));
     const known = new Set(boxes.map((box) => box.value));
@@ -22,15 +21,8 @@
       mark.toggleAttribute("hidden", known.has(mark.dataset.method) && !on.has(mark.dataset.method));
     }
   }
-  function showPanels() {
-    for (const panel of all("[data-panel]")) {
-      panel.hidden = panel.dataset.panel !== "none" && panel.dataset.panel !== after.value;
-    }
-  }
   boxes.forEach((box) => box.addEventListener("change", showMethods));
-  after.addEventListener("change", showPanels);
   showMethods();
-  showPanels();
 
   // Sorting: the heading of a column is a button.
   function sort(table, column, heading) {
@@ -105,48 +97,4 @@
       tip.hidden = true;
     });
   }
-
-  // Zoom: buttons to enlarge, the pointer to move an enlarged figure.
-  function zoomable(figure) {
-    const svg = figure.querySelector("svg");
-    const [, , width, height] = svg.getAttribute("viewBox").split(" ").map(Number);
-    let view = { x: 0, y: 0, scale: 1 };
-    function draw() {
-      const size = 1 / view.scale;
-      view.x = Math.min(Math.max(view.x, 0), width * (1 - size));
-      view.y = Math.min(Math.max(view.y, 0), height * (1 - size));
-      svg.setAttribute("viewBox", `${view.x} ${view.y} ${width * size} ${height * size}`);
-      svg.classList.toggle("zoomed", view.scale > 1);
-    }
-    function zoom(factor) {
-      const old = view.scale;
-      view.scale = Math.min(8, Math.max(1, old * factor));
-      view.x += (width / 2) * (1 / old - 1 / view.scale);
-      view.y += (height / 2) * (1 / old - 1 / view.scale);
-      draw();
-    }
-    svg.addEventListener("pointermove", (event) => {
-      if (event.buttons !== 1 || view.scale === 1) return;
-      const unit = width / view.scale / svg.clientWidth;
-      view.x -= event.movementX * unit;
-      view.y -= event.movementY * unit;
-      draw();
-    });
-    const bar = document.createElement("div");
-    bar.className = "zoom";
-    const name = figure.querySelector("h3").textContent;
-    for (const [sign, label, action] of [
-      ["+", "Zoom in", () => zoom(1.6)],
-      ["\u2212", "Zoom out", () => zoom(1 / 1.6)],
-    ]) {
-      const button = document.createElement("button");
-      button.type = "button";
-      button.textContent = sign;
-      button.setAttribute("aria-label", `${label}: ${name}`);
-      button.addEventListener("click", action);
-      bar.append(button);
-    }
-    figure.append(bar);
-  }
-  all("figure").forEach(zoomable);
 })();

@@ -95,21 +95,19 @@ def _about(comparison: Comparison) -> Markup:
 def _aside(comparison: Comparison, parts: Mapping[str, Section], shown: Collection[str]) -> Markup:
     """Return the controls: beside the sections, or below the verdict on a narrow screen.
 
-    Boxes select the methods in all figures, and a list the method that is "after".
+    Boxes select the methods in the figures.
     """
     links = [element("li", element("a", name, href=f"#{key}")) for key, (name, _) in parts.items()]
-    boxes, options = [], []
+    boxes = []
     for name in comparison.results:
         if name != UNCALIBRATED:
-            style, chosen = method_style(name), name == comparison.verdict.tried
+            style = method_style(name)
             box = element("input", type="checkbox", value=name, checked=name in shown, class_="method")
             swatch = element("span", class_="swatch", style=f"color:{style.colour}")
             boxes.append(element("label", box, swatch, style.label))
-            options.append(element("option", style.label, value=name, selected=chosen))
-    choose = element("label", "After: ", element("select", *options, id="after"))
     switch = element(
         "form",
-        element("fieldset", element("legend", "Methods in the figures"), *boxes, choose),
+        element("fieldset", element("legend", "Methods in the figures"), *boxes),
         class_="switch needs-script",
         aria_label="Choose methods",
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from itertools import groupby
 
@@ -17,10 +17,11 @@ from markupsafe import Markup
 
 import temperance
 from temperance import display
-from temperance.calibrators import CALIBRATORS, UNCALIBRATED, method_style
+from temperance.calibrators import CALIBRATORS, UNCALIBRATED
 from temperance.comparison import Comparison, LearningCurve, Verdict
 from temperance.comparison.result import MAX_CLASSES, MIN_ROWS
 from temperance.comparison.verdict import Outcome, percent
+from temperance.display.base import Display, before_and_after
 from temperance.display.chart import written
 from temperance.display.map import has_map
 from temperance.display.reliability import MIN_BIN_ROWS
@@ -58,7 +59,7 @@ class Source:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What a page is made of. The methods in `focus` set the limits of axes: they are shown at first."""
+    """What a page is made of; figures show the methods in `focus` until the reader chooses others."""
 
     comparison: Comparison
     curve: LearningCurve | None
@@ -165,36 +166,25 @@ def _snippets(report: Report) -> Section:
 
 
 def _reliability(report: Report) -> Section:
-    """Draw accuracy against confidence, a panel for each method."""
-    shown = display.ReliabilityDisplay.from_comparison(report.comparison, [*report.comparison.results])
-
-    def panel(method: str, title: str) -> Markup:
-        diagram = shown.diagrams[method]
+    """Draw accuracy against confidence, before and after."""
+    shown = display.ReliabilityDisplay.from_comparison(report.comparison)
+    numbers = []
+    for method, diagram in shown.diagrams.items():
         columns = diagram.count, diagram.confidence, diagram.accuracy, diagram.low, diagram.high
         rows = [
             [f"{a:.2f} to {b:.2f}", f"{n:.0f}", f"{c:.3f}", f"{h:.3f}", f"{low:.3f} to {high:.3f}"]
             for a, b, n, c, h, low, high in zip(diagram.edges[:-1], diagram.edges[1:], *columns, strict=True)
             if n > 0
         ]
-        numbers = table(["bin", "rows", "confidence", "accuracy", "interval"], rows, f"Bins of {method}")
-        return figure(f"reliability-{method}", shown.chart([method]), numbers, title=title, panel=method)
-
+        head = ["bin", "rows", "confidence", "accuracy", "interval"]
+        numbers.append(table(head, rows, f"Bins of {method}"))
     intro = (
         "Rows are binned by their confidence. In a bin on the dashed line, confidence equals accuracy; below "
         "the line, confidence is too high. Bands are 95 % intervals; the bars below show the share of the "
         "rows in each bin."
     )
-    return "Reliability before and after", element("p", intro) + _panels(report.comparison, panel)
-
-
-def _panels(comparison: Comparison, panel: Callable[[str, str], Markup]) -> Markup:
-    """Return a panel of each method, given its name and title."""
-    panels = []
-    for name in comparison.results:
-        recommended = " (recommended)" if name == comparison.recommended else ""
-        after = f"After: {method_style(name).label}{recommended}"
-        panels.append(panel(name, "Before: uncalibrated" if name == UNCALIBRATED else after))
-    return element("div", *panels, class_="panels")
+    drawn = figure("reliability", shown.chart(), joined(numbers))
+    return "Reliability before and after", element("p", intro) + drawn
 
 
 def _methods(report: Report) -> Section:
@@ -208,9 +198,10 @@ def _methods(report: Report) -> Section:
 
 def _calibration_tests(report: Report) -> Section:
     """List statistic and p-value of each test, before and with the method of the verdict; Cox in words."""
-    comparison, tried = report.comparison, report.comparison.verdict.tried
-    shown = {"before": UNCALIBRATED} | ({} if tried is None else {f"with {tried}": tried})
-    scores = {when: comparison.results[name].scores for when, name in shown.items()}
+    scores = {
+        "before" if name == UNCALIBRATED else f"with {name}": report.comparison.results[name].scores
+        for name in before_and_after(report.comparison, None)
+    }
     cells: dict[str, list[str]] = {}
     for score in scores.values():
         for name, statistic, p_value in score.shown_tests():
@@ -235,10 +226,9 @@ def _calibration_tests(report: Report) -> Section:
 def _class_reliability(report: Report) -> Section:
     """Draw the share of single classes against their probability, before and after; of two, the second."""
     comparison, title = report.comparison, "Reliability by class"
-    own, tried = comparison.results[UNCALIBRATED], comparison.verdict.tried
-    methods = [UNCALIBRATED] if tried is None else [UNCALIBRATED, tried]
+    own = comparison.results[UNCALIBRATED]
     shown = [
-        display.ClassReliabilityDisplay.from_comparison(comparison, methods, column=column)
+        display.ClassReliabilityDisplay.from_comparison(comparison, column=column)
         for column in own.class_reliability
     ]
     if not shown:
@@ -255,32 +245,29 @@ def _class_reliability(report: Report) -> Section:
         intro += f" Of {n_classes} classes, these {len(shown)} {why}."
     intro += f" Bins of fewer than {MIN_BIN_ROWS} rows are left out."
     panels = [figure(f"class-{one.column}", one.chart()) for one in shown]
-    return title, element("p", intro) + element("div", *panels, class_="panels many")
-
-
-def _confidence(report: Report) -> Section:
-    """Draw the confidences of each method, and how often it is right."""
-    shown = display.ConfidenceDisplay.from_comparison(report.comparison, [*report.comparison.results])
-
-    def panel(method: str, title: str) -> Markup:
-        return figure(f"confidence-{method}", shown.chart([method], report.focus), title=title, panel=method)
-
-    return "How confident it is", _panels(report.comparison, panel)
+    return title, element("p", intro) + element("div", *panels, class_="panels")
 
 
 # ---- what the methods have learnt
 
 
+def _figure_by_method(name: str, shown: Display, numbers: Markup, focus: Collection[str]) -> Markup:
+    """Draw all methods, on axes that fit those in focus: a method that is hidden at first stretches none."""
+    chart = shown.restricted_to(focus).chart()
+    others = [mark for mark in shown.chart().marks if mark.method and mark.method not in focus]
+    return figure(name, replace(chart, marks=[*chart.marks, *others]), numbers, by_method=True)
+
+
 def _temperature(report: Report) -> Section:
     """Draw T(z) against the log entropy, and the best temperature of each bin of rows."""
     shown = display.TemperatureDisplay.from_comparison(report.comparison)
-    columns = enumerate(zip(shown.centre, shown.count, shown.optimum, strict=True))
-    rows = [[f"{centre:.2f}", f"{n}", f"{t:.3g}", shown.ends(i)] for i, (centre, n, t) in columns]
+    bins = zip(shown.centre, shown.count, shown.optimum, shown.low, shown.high, strict=True)
+    rows = [[f"{h:.2f}", f"{n}", f"{t:.3g}", f"{low:.3g} to {high:.3g}"] for h, n, t, low, high in bins]
     numbers = table(["log entropy", "rows", "best T", "interval"], rows, "Best temperature by entropy")
     note = Markup("")
     if report.comparison.judged is report.comparison.fitted:
         note = element("p", "There is no test set: these are the rows that the methods were fitted to.")
-    drawn = figure("temperature", shown.chart(report.focus), numbers, by_method=True)
+    drawn = _figure_by_method("temperature", shown, numbers, report.focus)
     return "Temperature by entropy", note + drawn
 
 
@@ -288,14 +275,14 @@ def _classes(report: Report) -> Section:
     """Draw the mean temperature of each true class, and the best one of its rows."""
     title = "Temperature by class"
     shown = display.ClassTemperatureDisplay.from_comparison(report.comparison)
-    if not shown.identified.any():
+    if not len(shown.classes):
         return title, element("p", "No class has enough rows to find its best temperature.")
-    places = enumerate(zip(shown.classes, shown.count, shown.optimum, strict=True))
-    rows = [[shown.name(k), f"{n}", f"{t:.3g}", shown.ends(i)] for i, (k, n, t) in places]
+    groups = zip(shown.classes, shown.count, shown.optimum, shown.low, shown.high, strict=True)
+    rows = [[shown.name(k), f"{n}", f"{t:.3g}", f"{low:.3g} to {high:.3g}"] for k, n, t, low, high in groups]
     columns = {name: [f"{t:.3g}" for t in mean] for name, mean in shown.mean.items()}
     caption = "Temperature by class: the best one, and the mean of each method"
     numbers = table(["class", "rows", "best T", "interval"], rows, caption, columns)
-    return title, figure("classes", shown.chart(report.focus), numbers, by_method=True)
+    return title, _figure_by_method("classes", shown, numbers, report.focus)
 
 
 def _map(report: Report) -> Section:
@@ -307,7 +294,7 @@ def _map(report: Report) -> Section:
     columns = {name: [written(p) for p in one.apply(before)] for name, one in shown.maps.items()}
     rows = [[written(p)] for p in before]
     numbers = table(["probability at T0"], rows, "Probabilities after the map", columns)
-    return title, figure("map", shown.chart(), numbers, by_method=True)
+    return title, _figure_by_method("map", shown, numbers, report.focus)
 
 
 def _labels(report: Report) -> Section:
@@ -320,7 +307,7 @@ def _labels(report: Report) -> Section:
     shown = display.LearningCurveDisplay.from_curve(curve)
     columns = {name: [f"{value:.4f}" for value in mean] for name, mean in shown.mean.items()}
     numbers = table(["rows"], [[str(size)] for size in shown.sizes], "NLL by labelled rows", columns)
-    drawn = figure("labels", shown.chart(report.focus), numbers, by_method=True)
+    drawn = _figure_by_method("labels", shown, numbers, report.focus)
     return title, element("p", labels_in_words(report.comparison, curve)) + drawn
 
 
@@ -419,7 +406,6 @@ SECTIONS: dict[str, Callable[[Report], Section]] = {
     "methods": _methods,
     "tests": _calibration_tests,
     "class-reliability": _class_reliability,
-    "confidence": _confidence,
     "temperature": _temperature,
     "classes": _classes,
     "map": _map,

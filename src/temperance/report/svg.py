@@ -30,7 +30,6 @@ from temperance.display.chart import (
     Mark,
     Rule,
     Text,
-    Whiskers,
 )
 from temperance.report.markup import element, joined, unbroken
 
@@ -38,12 +37,9 @@ _DASHES = {"-": None, "-.": "9 4 2 4", ":": "2 4"}  # pixels of line and gap
 _RIGHT, _TOP = 16, 14
 
 
-def figure(
-    name: str, chart: Chart, numbers: str = "", *, title: str = "", panel: str = "", by_method: bool = False
-) -> Markup:
-    """Frame a chart. A panel is shown if its method is selected; with `by_method`, so is each mark."""
-    title = title or chart.title
-    picture = draw_svg(chart, f"picture-{name}", title, by_method=by_method)
+def figure(name: str, chart: Chart, numbers: str = "", *, by_method: bool = False) -> Markup:
+    """Frame a chart. With `by_method`, marks are shown if their method is selected."""
+    picture = draw_svg(chart, f"picture-{name}", by_method=by_method)
     entries = []
     for mark in chart.marks:
         if mark.label:  # with a symbol as in the chart: dashed, filled or hollow
@@ -54,13 +50,12 @@ def figure(
             entries.append(element("span", symbol, mark.label, data_method=method))
     return element(
         "figure",
-        element("h3", title),
-        element("div", picture, class_="picture"),
+        element("h3", chart.title),
+        picture,
         element("p", *entries, class_="legend") if entries else "",
         element("figcaption", unbroken(chart.caption)),
         element("details", element("summary", "Numbers"), numbers) if numbers else "",
         id=f"figure-{name}",
-        data_panel=panel or None,
     )
 
 
@@ -75,11 +70,6 @@ class _Size:
     width: float
     lettering: float
     class_: str
-
-    @property
-    def is_wide(self) -> bool:
-        """Whether the figure has the width of the page: the label of y is then above the axes."""
-        return self.class_ == "wide"
 
 
 _SIZES = {WIDE: _Size(600, 17, "wide"), PANEL: _Size(440, 15, "panel"), SMALL: _Size(300, 13, "small")}
@@ -126,32 +116,29 @@ def _colour(mark: Mark) -> str:
     return method_style(mark.method).colour if mark.method else "var(--ink)"
 
 
-def draw_svg(chart: Chart, name: str, title: str, *, by_method: bool = False) -> Markup:
+def draw_svg(chart: Chart, name: str, *, by_method: bool = False) -> Markup:
     """Draw a chart; the name is unique in the page. With `by_method`, marks name their method."""
     size = _SIZES[chart.size[0]]
     width, height = size.width, size.width * chart.size[1] / chart.size[0]
-    left = 2.5 * size.lettering  # room for ticks and a label beside the axes
-    for part in (chart, chart.below or chart):
-        letters = max((len(words) for _, words in part.y.tick_labels()), default=0)
-        label = 1.5 * size.lettering if part.y.label and not size.is_wide else 0
-        left = max(left, 0.6 * size.lettering * letters + 14 + label)
+    ticks = [len(words) for part in (chart, chart.below or chart) for _, words in part.y.tick_labels()]
+    left = max(2.5 * size.lettering, 0.6 * size.lettering * max(ticks, default=0) + 14)
     across = Scale(chart.x, left, width - _RIGHT)
     for value, words in chart.x.tick_labels():  # half of the last one is right of its tick
         end = float(across.place(value)) + 0.3 * size.lettering * len(words)
         across = Scale(chart.x, left, min(across.stop, width - _RIGHT - (end - width)))
-    top = 1.6 * size.lettering if size.is_wide and chart.y.label else _TOP  # its label above wide axes
+    top = 1.6 * size.lettering if chart.y.label else _TOP  # room for the label of y above the axes
     bottom = height - 2.7 * size.lettering - 6  # room for ticks and label of x
     parts = []
     if chart.below is not None:
         split = bottom - 0.2 * height
         frame = _Frame(across, Scale(chart.below.y, bottom, split), size)
         parts.append(_drawn(chart.below, frame, f"{name}-below", by_method))
-        bottom = split - 18
+        bottom = split - 1.8 * size.lettering  # room for its label
     frame = _Frame(across, Scale(chart.y, bottom, top), size)
     parts.append(_drawn(chart, frame, name, by_method))
     return element(
         "svg",
-        element("title", title, id=f"{name}-title"),
+        element("title", chart.title, id=f"{name}-title"),
         element("desc", chart.caption, id=f"{name}-text"),
         *parts,
         class_=size.class_,
@@ -191,12 +178,7 @@ def _axes(chart: Chart, frame: _Frame) -> Iterator[Markup]:
             yield _text(words, f"tick x{spare}", x, below, "middle", dy="0.9em")
     if chart.below is None:
         yield _text(chart.x.label, "label x", (left + right) / 2, below, "middle", dy="2.3em")
-    if frame.size.is_wide:
-        yield _text(chart.y.label, "label y", 2, top - 8, "start")
-    else:
-        up, aside = (top + bottom) / 2, 0.95 * frame.size.lettering
-        turned = f"rotate(-90 {aside:.0f} {up:.0f})"
-        yield _text(chart.y.label, "label y", aside, up, "middle", transform=turned)
+    yield _text(chart.y.label, "label y", 2, top - 8, "start")
 
 
 def _text(
@@ -245,14 +227,6 @@ def _draw_intervals(frame: _Frame, mark: Intervals, colour: str) -> Iterator[Mar
     yield from _circles(frame, x, y, mark, **look)
 
 
-def _draw_whiskers(frame: _Frame, mark: Whiskers, colour: str) -> Iterator[Markup]:
-    for at, low, high in zip(
-        frame.x.place(mark.at), frame.y.place(mark.low), frame.y.place(mark.high), strict=True
-    ):
-        place = {"x1": float(at), "x2": float(at), "y1": float(low), "y2": float(high)}
-        yield element("line", class_="thin whisker", stroke=colour, **place)
-
-
 def _circles(frame: _Frame, x: Vector, y: Vector, mark: Mark, **look: Any) -> Iterator[Markup]:
     for a, b, tip in zip(frame.x.place(x), frame.y.place(y), _tips(mark, len(x)), strict=True):
         if frame.x.holds(a) and frame.y.holds(b):  # else half of it would be seen at the edge
@@ -289,7 +263,6 @@ _DRAWN: dict[type[Mark], Callable[[_Frame, Any, str], Iterator[Markup]]] = {
     Band: _draw_band,
     Dots: _draw_dots,
     Intervals: _draw_intervals,
-    Whiskers: _draw_whiskers,
     Bars: _draw_bars,
     Rule: _draw_rule,
     Text: _draw_text,

@@ -78,7 +78,7 @@ class EntropyTemperatures(Display):
         and whiskers may add more than half of that range at each end.
         """
         best = self.best
-        known = best.identified & (best.count >= RARE * best.count.sum())
+        known = best.count >= RARE * best.count.sum()
         ends = np.quantile(self.by_all, [RARE / 2, 1 - RARE / 2])
         core = np.log([self.ts, *ends, *best.optimum[known]])
         usual: list[float] = []  # the range of T of most draws; of a single draw, of most of its rows
@@ -103,8 +103,8 @@ class EntropyTemperatures(Display):
         chart = self.best.chart_of(marks, [self.by_all])
         # An arrow with the value stands for each best T that is outside the axes.
         far, (low, high) = list[Mark](), self.limits
-        inset, known = (high / low) ** 0.04, self.best.identified
-        for x, t in zip(self.best.centre[known], self.best.optimum[known], strict=True):
+        inset = (high / low) ** 0.04
+        for x, t in zip(self.best.centre, self.best.optimum, strict=True):
             if not low <= t <= high:
                 y, arrow = (high / inset, "↑") if t > high else (low * inset, "↓")
                 far.append(Text(float(x), y, f" {arrow} {t:.2g} "))
@@ -207,8 +207,8 @@ def class_temperatures(results: Results, task: TaskFile) -> ClassTemperatureDisp
     shown = ClassTemperatureDisplay.from_calibrators(fits, test.logits, test.labels)
     if not len(shown.classes):
         raise InputError(
-            f"a figure by class needs a class with {MIN_ROWS} test rows; found none in {task.name}. "
-            "Choose another task."
+            f"a figure by class needs a class with {MIN_ROWS} test rows, some of them wrong; found none in "
+            f"{task.name}. Choose another task."
         )
     return shown
 
