@@ -69,7 +69,7 @@ def test_mean_ranks_are_over_tasks_with_ties_averaged(random_study):
     )
     assert (np.diff(found.mean) >= 0).all()
     assert found.p_value == pytest.approx(friedmanchisquare(*values.T).pvalue)
-    assert found.blocks == 13
+    assert found.scores.blocks == 13
 
 
 def test_over_datasets_each_data_set_is_ranked_once(random_study):
@@ -78,7 +78,7 @@ def test_over_datasets_each_data_set_is_ranked_once(random_study):
     ranks = rankdata(values, axis=1)
     blocks = [ranks[datasets == name].mean(axis=0) for name in "abcdef"]
     found = rank_methods(results, over="datasets")
-    assert found.blocks == 6
+    assert found.scores.blocks == 6
     assert found.statistic == pytest.approx(friedmanchisquare(*np.transpose(blocks)).statistic)
     assert found.critical_difference == pytest.approx(critical_difference(4, 6))
 
@@ -116,7 +116,7 @@ def test_an_infinite_score_is_the_worst(made):
 def test_a_task_without_a_score_is_left_out_and_named(made):
     whole = dict(zip(METHODS, [3.0, 2.0, 1.0, 2.5], strict=True))
     found = rank_methods(made({"a__x": whole, "cifar10__resnet50": {UNCALIBRATED: 1.0, "ts": 1.0}}))
-    assert found.blocks == 1
+    assert found.scores.blocks == 1
     assert "Left out, since a score is missing or has no ratio: CIFAR-10, ResNet-50." in to_markdown(found)
 
 

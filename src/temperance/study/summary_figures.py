@@ -283,7 +283,7 @@ def draw_ranks(ranks: Ranks) -> Figure:
 
 def _ranks_title(ranks: Ranks) -> str:
     scores = ranks.scores
-    counted = f"{len(scores.tasks)} tasks of " if ranks.over == "tasks" else ""
+    counted = f"{len(scores.tasks)} tasks of " if scores.over == "tasks" else ""
     metric = unit_of(scores.metric).title.replace(" in %", "")
     test = f"Friedman test: {p_value_in_words(ranks.p_value)}"
     words = f"mean rank by {metric}, N = {scores.n}, {counted}{scores.datasets} data sets ({test})"
