@@ -15,6 +15,7 @@ from scipy.stats import pearsonr, sem, spearmanr
 
 from temperance import InputError, make_calibrator
 from temperance.calibrators import method_style
+from temperance.calibrators.external_methods import find_methods
 from temperance.calibrators.hnlts import log_normalised_entropy
 from temperance.core.logit_rows import LogitRows
 from temperance.display import TemperatureDisplay
@@ -70,10 +71,10 @@ def test_few_rows_are_the_draws_of_the_study(method, draws, results, task):
     entropy = log_normalised_entropy(LogitRows(test.logits))
     order = np.argsort(entropy, kind="stable")
     index = order[np.searchsorted(entropy[order], data.log_entropy)]
-    units = [WorkUnit(task, 30, draw, results.seed, (method,)) for draw in range(draws)]
+    units = [WorkUnit(task, 30, draw, results.seed, find_methods([method])) for draw in range(draws)]
     for line, unit in zip(data.by_few, units, strict=True):
         np.testing.assert_allclose(line, fitted(task, method, unit).temperature(test.logits[index]))
-    whole = fitted(task, method, WorkUnit(task, 200, 0, results.seed, (method,)))
+    whole = fitted(task, method, WorkUnit(task, 200, 0, results.seed, find_methods([method])))
     np.testing.assert_allclose(data.by_all, whole.temperature(test.logits[index]))
 
 
@@ -428,7 +429,7 @@ def test_reliability_is_that_of_the_fit_of_the_study(results, task, n):
     display = reliability_display(results, task, ["hts"], n)
     assert list(display.diagrams) == ["none", "hts"]
     data = load_task(task)
-    unit = WorkUnit(task, n or task.rows, 0, results.seed, ("hts",))
+    unit = WorkUnit(task, n or task.rows, 0, results.seed, find_methods(["hts"]))
     rows = data.val.take(unit.rows())
     probs = make_calibrator("hts").fit(rows.logits, rows.labels).predict_proba(data.test.logits)
     found = display.diagrams["hts"]

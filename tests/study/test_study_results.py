@@ -8,9 +8,8 @@ import pytest
 
 from temperance import InputError
 from temperance.calibrators import UNCALIBRATED
-from temperance.study.protocol import FitKey
+from temperance.study.protocol import FitKey, Score
 from temperance.study.results import Results
-from temperance.study.scoring import Score
 from temperance.study.store import ResultStore
 
 

@@ -14,8 +14,7 @@ import pandas as pd
 from temperance.calibrators import UNCALIBRATED
 from temperance.errors import InputError, guess
 from temperance.inputs.validation import check_choice
-from temperance.study.protocol import METHODS, FitKey, in_order
-from temperance.study.scoring import Score
+from temperance.study.protocol import METHODS, FitKey, Score, in_order
 from temperance.study.store import ResultStore
 from temperance.study.tasks import TaskFile
 

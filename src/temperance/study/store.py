@@ -18,8 +18,7 @@ import pandas as pd
 import temperance
 from temperance.data.read_options import ReadOptions
 from temperance.errors import InputError, excerpt
-from temperance.study.protocol import FitKey
-from temperance.study.scoring import Score
+from temperance.study.protocol import FitKey, Score
 from temperance.study.tasks import TaskFile
 
 FILE_NAME = "results.sqlite"

@@ -274,7 +274,7 @@ def reliability_display(
 def _fitted(results: Results, task: TaskFile, method: str, n: int | None = None, draw: int = 0) -> Any:
     """Fit a method as the study does: same rows, same random seed. By default all rows."""
     size = task.rows if n is None else min(n, task.rows)
-    unit = WorkUnit(task, size, draw, results.seed, (method,), find_methods([method]))
+    unit = WorkUnit(task, size, draw, results.seed, find_methods([method]))
     rows, calibrator = load_task(task).val.take(unit.rows()), unit.calibrator(method)
     try:
         with warnings.catch_warnings():
