@@ -47,7 +47,7 @@ class Results:
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         store = ResultStore(folder)
-        self.seed, self.version = store.seed, store.version
+        self.seed = store.seed
         self.scores: pd.DataFrame = store.scores()
         """A line for each fit: its key, its scores, how it ended, and the user's own metrics."""
         done = set(zip(self.scores["task"], self.scores["n"], strict=True))
