@@ -152,25 +152,23 @@ def test_the_default_task_is_the_papers_or_the_first(results, task, monkeypatch,
 
 
 def test_an_average_is_the_mean_over_tasks_of_means_over_draws_relative_to_ts(results):
-    assert averages(results, "nll", ["bayes", "ts"]).methods == ("bayes",)
-    data = averages(results, "nll")
-    assert data.methods == ("hts", "pts", "bayes")
-    assert data.sizes == (30, 400)
-    (panel,) = data.panels
+    (of_bayes,) = averages(results, "nll", ["bayes", "ts"])
+    assert list(of_bayes.ratio.index) == ["bayes"]
+    (panel,) = averages(results, "nll")
+    assert list(panel.ratio.index) == ["hts", "pts", "bayes"]
+    assert list(panel.ratio) == [30, 400]
     assert (panel.title, panel.tasks) == ("all", 3)
-    for i, method in enumerate(data.methods):
-        for j, n in enumerate(data.sizes):
-            draws = results.draws("nll", n)
-            means = [
-                draws[task.name, method].mean() / draws[task.name, "ts"].mean() for task in results.tasks
-            ]
-            assert panel.ratio[i, j] == pytest.approx(np.mean(means))
-    assert all((panel.count == panel.tasks).all() for panel in data.panels)
+    for n in panel.ratio:
+        means = results.draws("nll", n).groupby(level=["task", "method"]).mean().unstack("method")
+        for method in panel.ratio.index:
+            assert panel.ratio.at[method, n] == pytest.approx((means[method] / means["ts"]).mean())
+            assert panel.error.at[method, n] == pytest.approx(sem(means[method] / means["ts"]))
+    assert (panel.count == panel.tasks).all(axis=None)
 
 
 def test_a_data_set_with_three_tasks_has_a_panel_of_its_own(results, monkeypatch):
     monkeypatch.setattr(study_results, "MIN_TASKS", 2)
-    panels = averages(results, "ece").panels
+    panels = averages(results, "ece")
     assert [(panel.title, panel.tasks) for panel in panels] == [("cats", 2), ("other", 1)]
 
 
@@ -178,10 +176,11 @@ def test_a_task_without_a_result_is_left_out_of_means_and_shown_as_missing(resul
     scores, lost = results.scores, results.tasks[0].name
     is_lost = (scores["task"] == lost) & (scores["n"] == 30) & (scores["method"] == "hts")
     results.scores = scores[~is_lost]
-    data = averages(results, "nll")
-    np.testing.assert_array_equal(data.panels[0].count, [[2, 3], [3, 3], [3, 3]])
+    (panel,) = averages(results, "nll")
+    np.testing.assert_array_equal(panel.count, [[2, 3], [3, 3], [3, 3]])
     means = results.means("nll", 30)[1:]
-    assert data.panels[0].ratio[0, 0] == pytest.approx((means["hts"] / means["ts"]).mean())
+    assert panel.ratio.at["hts", 30] == pytest.approx((means["hts"] / means["ts"]).mean())
+    assert panel.error.at["hts", 30] == pytest.approx(sem(means["hts"] / means["ts"]))
     words = [text.get_text() for text in draw_figure(results, "avg_NLL").legends[0].get_texts()]
     assert "mean of fewer tasks" in words
 
@@ -346,11 +345,7 @@ def words(figure):
 # ---- error bars
 
 
-def test_bars_are_standard_errors_over_tasks(results):
-    (panel,) = averages(results, "nll").panels
-    for i, method in enumerate(("hts", "pts", "bayes")):
-        for j, n in enumerate(results.sizes):
-            assert panel.error[i, j] == pytest.approx(sem(results.ratios("nll", n)[method]))
+def test_bars_are_drawn_and_named_in_the_legend(results):
     figure = draw_figure(results, "avg_NLL")
     drawn = [bars for bars in figure.axes[0].containers if bars.has_yerr]
     assert len(drawn) == 3
@@ -359,16 +354,10 @@ def test_bars_are_standard_errors_over_tasks(results):
 
 def test_one_task_has_no_bars(results, task):
     results.tasks = [task]
-    data = averages(results, "nll")
-    assert np.isnan(data.panels[0].error).all()
+    (panel,) = averages(results, "nll")
+    assert panel.error.isna().all(axis=None)
     legend = draw_figure(results, "avg_NLL").legends[0]
     assert not any("standard error" in text.get_text() for text in legend.get_texts())
-
-
-def test_a_task_without_a_ratio_is_left_out_of_standard_errors(results, task):
-    results.scores = results.scores.query("not (task == @task.name and n == 30 and method == 'hts')")
-    (panel,) = averages(results, "nll").panels
-    assert panel.error[0, 0] == pytest.approx(sem(results.ratios("nll", 30)["hts"].dropna()))
 
 
 def test_the_scale_contains_the_error_bars_and_works_if_all_methods_equal_ts():
