@@ -121,7 +121,7 @@ def pair_scores(
     n: int | None = None,
     *,
     methods: Sequence[str] | None = None,
-    better: str | None = None,
+    better: Better | None = None,
     over: Over = "tasks",
 ) -> PairedScores:
     """Collect the scores of methods on the tasks that have them all; options as for `rank_methods`."""
@@ -188,7 +188,7 @@ def rank_methods(
     n: int | None = None,
     *,
     methods: Sequence[str] | None = None,
-    better: str | None = None,
+    better: Better | None = None,
     over: Over = "tasks",
 ) -> Ranks:
     """Rank methods over the tasks of a study.
@@ -317,7 +317,7 @@ def win_rates(
     n: int | None = None,
     *,
     methods: Sequence[str] | None = None,
-    better: str | None = None,
+    better: Better | None = None,
     over: Over = "tasks",
 ) -> WinRates:
     """Compare methods in pairs over the tasks of a study.
@@ -407,7 +407,7 @@ def mean_improvements(
     *,
     to: str | None = None,
     methods: Sequence[str] | None = None,
-    better: str | None = None,
+    better: Better | None = None,
     over: Over = "tasks",
     random_state: int = 0,
 ) -> Improvements:

@@ -152,7 +152,7 @@ class Results:
         return chosen
 
 
-def better_scores(metric: str, better: str | None) -> Better | None:
+def better_scores(metric: str, better: Better | None) -> Better | None:
     """Return whether lower or higher scores are better; None if unknown, for a metric from outside.
 
     Examples
@@ -162,11 +162,9 @@ def better_scores(metric: str, better: str | None) -> Better | None:
     """
     if better is not None:
         check_choice("better", better, ("lower", "higher"))
-    if metric in METRICS:
-        if better == "higher":
-            raise InputError(f"better must be 'lower' for {metric}; found 'higher'. Leave it out.")
-        return "lower"
-    return "lower" if better == "lower" else "higher" if better == "higher" else None
+    if metric in METRICS and better == "higher":
+        raise InputError(f"better must be 'lower' for {metric}; found 'higher'. Leave it out.")
+    return "lower" if metric in METRICS else better
 
 
 def example_results() -> Results:

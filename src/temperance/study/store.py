@@ -166,7 +166,7 @@ class ResultStore:
     def tasks(self) -> list[TaskFile]:
         """Return the tasks, by name."""
         tasks, columns = [], [column.name for column in fields(TaskFile)]
-        for name, path, *rest, text in self._rows("task", columns):
+        for name, path, digest, val, test, classes, text in self._rows("task", columns):
             try:
                 options = ReadOptions(**json.loads(text))
             except (ValueError, TypeError, RecursionError):  # not JSON, or other names
@@ -174,7 +174,7 @@ class ResultStore:
                     f"{self.path} must say how its tasks are read; found {excerpt(text)}. Copy it again, or "
                     "repeat the study."
                 ) from None
-            tasks.append(TaskFile(name, Path(path), *rest, options))
+            tasks.append(TaskFile(name, Path(path), digest, val, test, classes, options))
         return tasks
 
     def sizes(self) -> list[int]:

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from temperance.calibrators import UNCALIBRATED, method_style
 from temperance.calibrators.external_methods import find_methods, fit
@@ -124,14 +125,12 @@ class TwoTemperatures(Display):
     @property
     def rank_correlation(self) -> float:
         """Spearman's correlation; nan if one of the two is constant."""
-        from scipy.stats import rankdata
-
-        return _correlation(rankdata(self.hts), rankdata(self.pts))
+        return float(pd.DataFrame([self.hts, self.pts]).T.corr("spearman").iat[0, 1])
 
     @property
     def correlation(self) -> float:
         """Pearson's correlation; nan if one of the two is constant."""
-        return _correlation(self.hts, self.pts)
+        return float(pd.DataFrame([self.hts, self.pts]).T.corr().iat[0, 1])
 
     @property
     def slope(self) -> float:
@@ -169,12 +168,6 @@ class TwoTemperatures(Display):
             return "no correlation: one of them has the same T for all rows"
         words = f"correlation: of ranks {spearman:.2f}, Pearson's {pearson:.2f} (slope {self.slope:.2f})"
         return f"{words}\n{100 * self.outside:.1f} % of {len(self.hts)} rows lie outside"
-
-
-def _correlation(x: Vector, y: Vector) -> float:
-    if np.ptp(x) == 0 or np.ptp(y) == 0:
-        return float("nan")
-    return float(np.corrcoef(x, y)[0, 1])
 
 
 # ---- computing
