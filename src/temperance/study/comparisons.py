@@ -377,26 +377,25 @@ class Improvements:
         The method that scores are divided by.
     resampled : "tasks", "datasets" or None
         What the bootstrap draws; None for a single task, which has no interval.
-    ratio, low, high : arrays
-        For each method, the ratio and its 95 % interval; nan where there is none.
+    table : data frame
+        A row for each method: its `ratio`, the ends `low` and `high` of the 95 % interval, nan where there is
+        none, and the share of tasks that it is `better_on`.
 
     Examples
     --------
     >>> from temperance.study.results import example_results
     >>> found = mean_improvements(example_results(), to="none")
-    >>> found.improvement(found.ratio).round(2)
-    array([0.  , 0.65])
+    >>> found.improvement(found.table["ratio"]).round(2).to_dict()
+    {'none': 0.0, 'ts': 0.65}
     """
 
     scores: PairedScores
     reference: str
     resampled: Over | None
-    ratio: Vector
-    low: Vector
-    high: Vector
+    table: pd.DataFrame
 
-    def improvement(self, ratio: Vector) -> Vector:
-        """Return a ratio as an improvement: positive if the method is better than the reference."""
+    def improvement(self, ratio: pd.Series) -> pd.Series:
+        """Return ratios as improvements: positive if the method is better than the reference."""
         return 1 - ratio if self.scores.better == "lower" else ratio - 1
 
 
@@ -426,8 +425,8 @@ def mean_improvements(
     --------
     >>> from temperance.study.results import example_results
     >>> found = mean_improvements(example_results(), to="none")
-    >>> found.scores.methods, found.ratio.round(3)
-    (('none', 'ts'), array([1.   , 0.354]))
+    >>> found.table["ratio"].round(3).to_dict()
+    {'none': 1.0, 'ts': 0.354}
     """
     if to is not None and to != UNCALIBRATED and methods is not None and to not in methods:
         methods = [*methods, to]
@@ -443,8 +442,11 @@ def mean_improvements(
     weights = 1 / np.bincount(scores.dataset_of)[scores.dataset_of] if over == "datasets" else None
     has_interval = len(scores.tasks) >= MIN_TASKS
     low, high = _interval(logs, clusters, weights, random_state) if has_interval else [logs[0] * np.nan] * 2
-    resampled = drawn if has_interval else None
-    return Improvements(scores, reference, resampled, ratio, np.exp(low), np.exp(high))
+    beaten = scores.losses.lt(scores.losses[reference], axis="index").to_numpy(np.float64)
+    better_on = scores.by_block(beaten).mean(axis=0)
+    columns = {"ratio": ratio, "low": np.exp(low), "high": np.exp(high), "better_on": better_on}
+    table = pd.DataFrame(columns, pd.Index(scores.methods, name="method"))
+    return Improvements(scores, reference, drawn if has_interval else None, table)
 
 
 def _with_ratios(scores: PairedScores, reference: str) -> PairedScores:

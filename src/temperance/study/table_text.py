@@ -444,27 +444,18 @@ def _wins_sheet(wins: WinRates) -> Sheet:
 
 def _improvements_sheet(found: Improvements) -> Sheet:
     scores, reference = found.scores, method_style(found.reference).label
-    beaten = scores.losses.lt(scores.losses[found.reference], axis="index").to_numpy(np.float64)
-    data = pd.DataFrame(
-        {
-            "method": scores.methods,
-            "reference": found.reference,
-            "ratio": found.ratio,
-            "low": found.low,
-            "high": found.high,
-            "better_on": scores.by_block(beaten).mean(axis=0),
-        }
-    )
-    order = np.argsort(-found.improvement(found.ratio), kind="stable")
-    data = data.iloc[order][lambda frame: frame["method"] != found.reference]
+    gains = found.improvement(found.table["ratio"]).drop(found.reference)
+    data = found.table.loc[gains.sort_values(ascending=False, kind="stable").index]
     rows = []
-    for line in data.itertuples():
-        gain, *ends = found.improvement(np.array([line.ratio, line.low, line.high]))
+    for method, line in data.iterrows():
+        gain, *ends = found.improvement(line[["ratio", "low", "high"]])
         known = np.isfinite(ends).all()
         interval = " to ".join(_signed_percent(end) for end in sorted(ends)) if known else MISSING
         rows.append(
-            [method_style(line.method).label, _signed_percent(gain), interval, _percent(line.better_on)]
+            [method_style(method).label, _signed_percent(gain), interval, _percent(line["better_on"])]
         )
+    data = data.reset_index()
+    data.insert(1, "reference", found.reference)
     caption = (
         f"Mean improvement over {reference} in %, by {_about(scores)} over {_blocks(scores)}: "
         f"geometric mean of the ratios of scores, positive where the method is better than {reference}."
