@@ -47,10 +47,7 @@ def test_friedman_is_that_of_scipy_with_and_without_ties(shape, decimals):
     expected = friedmanchisquare(*scores.T)
     assert statistic == pytest.approx(expected.statistic, rel=1e-12)
     assert p_value == pytest.approx(expected.pvalue, rel=1e-10)
-
-
-def test_methods_that_are_always_tied_do_not_differ():
-    assert friedman(np.full((4, 3), 2.0)) == (0.0, 1.0)
+    assert friedman(np.full((4, 3), 2.0)) == (0.0, 1.0), "always tied"
 
 
 @pytest.mark.parametrize(("k", "quantile"), [(2, 1.960), (5, 2.728), (10, 3.164)])
@@ -108,15 +105,11 @@ def test_without_a_difference_all_methods_are_in_one_group(made):
     assert "It finds no difference at 5%" in to_markdown(found)
 
 
-def test_an_infinite_score_is_the_worst(made):
-    scores = dict(zip(METHODS, [3.0, np.inf, 1.0, 2.0], strict=True))
-    assert rank_methods(made({"a__x": scores, "b__x": scores})).methods[-1] == "ts"
-
-
-def test_a_task_without_a_score_is_left_out_and_named(made):
-    whole = dict(zip(METHODS, [3.0, 2.0, 1.0, 2.5], strict=True))
+def test_a_task_without_a_score_is_left_out_and_named_and_an_infinite_one_is_the_worst(made):
+    whole = dict(zip(METHODS, [3.0, np.inf, 1.0, 2.5], strict=True))
     found = rank_methods(made({"a__x": whole, "cifar10__resnet50": {UNCALIBRATED: 1.0, "ts": 1.0}}))
     assert found.scores.blocks == 1
+    assert found.methods[-1] == "ts", "infinite is the worst"
     assert "Left out, since a score is missing or has no ratio: CIFAR-10, ResNet-50." in to_markdown(found)
 
 

@@ -114,18 +114,15 @@ def test_two_methods_are_compared_row_by_row(results, task):
     np.testing.assert_allclose(data.hts, fitted(task, "hts").temperature(load_task(task).test.logits))
 
 
-def test_correlations_and_slope_match_other_code():
+def test_correlations_and_slope_match_other_code_and_a_constant_has_none():
     rng = np.random.default_rng(0)
     hts = 2 + rng.random(500)
     data = TwoTemperatures(hts, 0.5 * hts**2 + 0.1 * rng.random(500), 100)
     assert data.rank_correlation == pytest.approx(spearmanr(data.hts, data.pts)[0])
     assert data.correlation == pytest.approx(pearsonr(data.hts, data.pts)[0])
     assert data.slope == pytest.approx(np.polyfit(data.hts, data.pts, 1)[0])
-
-
-def test_a_constant_temperature_has_no_correlation():
-    data = TwoTemperatures(np.ones(5), np.arange(1.0, 6.0), 100)
-    assert np.isnan([data.rank_correlation, data.correlation, data.slope]).all()
+    constant = TwoTemperatures(np.ones(5), np.arange(1.0, 6.0), 100)
+    assert np.isnan([constant.rank_correlation, constant.correlation, constant.slope]).all()
 
 
 def test_outlying_rows_are_left_out_and_counted():
@@ -229,7 +226,7 @@ def test_a_method_far_worse_than_the_others_does_not_flatten_them(far):
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_no_text_is_cut_off(name, results):
+def test_no_text_is_cut_off_and_the_caption_describes_the_figure(name, results):
     with style.context(["default", figures._STYLE]):
         figure = draw_figure(results, name)
         figure.draw_without_rendering()
@@ -238,11 +235,6 @@ def test_no_text_is_cut_off(name, results):
     assert min(box.x0, box.y0) >= 0
     assert box.x1 <= width
     assert box.y1 <= height
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_its_caption_describes_the_figure(name, results):
-    figure = draw_figure(results, name)
     ax = figure.axes[0]
     assert ax.get_ylabel() or name.startswith("cd_")
     whole = "mean rank by" if name.startswith("cd_") else "all (3 tasks)"
@@ -345,14 +337,11 @@ def words(figure):
 # ---- error bars
 
 
-def test_bars_are_drawn_and_named_in_the_legend(results):
+def test_bars_are_drawn_and_named_in_the_legend_but_one_task_has_none(results, task):
     figure = draw_figure(results, "avg_NLL")
     drawn = [bars for bars in figure.axes[0].containers if bars.has_yerr]
     assert len(drawn) == 3
     assert "± standard error over tasks" in [text.get_text() for text in figure.legends[0].get_texts()]
-
-
-def test_one_task_has_no_bars(results, task):
     results.tasks = [task]
     (panel,) = averages(results, "nll")
     assert panel.error.isna().all(axis=None)
@@ -406,7 +395,6 @@ def test_choices_of_other_figures_are_refused(results, tmp_path):
         save_figure(results, "avg_NLL", tmp_path / "a.png", n=30)
     with pytest.raises(InputError, match="over is for the figures cd_ECE, cd_NLL; found reliability"):
         draw_figure(results, "reliability", over="tasks")
-    assert "over 2 data sets" not in draw_figure(results, "cd_NLL", over="datasets").axes[0].get_title()
     assert ", 2 data sets (" in draw_figure(results, "cd_NLL", over="datasets").axes[0].get_title()
 
 
@@ -415,6 +403,7 @@ def test_choices_of_other_figures_are_refused(results, tmp_path):
 
 @pytest.mark.parametrize("n", [None, 30])
 def test_reliability_is_that_of_the_fit_of_the_study(results, task, n):
+    assert list(reliability_display(results, task).diagrams) == ["none", "ts", "bayes"]
     display = reliability_display(results, task, ["hts"], n)
     assert list(display.diagrams) == ["none", "hts"]
     data = load_task(task)
@@ -430,36 +419,23 @@ def test_reliability_is_that_of_the_fit_of_the_study(results, task, n):
     assert f"HTS: ECE {100 * error:.2f} %" in [text.get_text() for text in legend.get_texts()]
 
 
-def test_before_and_after_by_default(results, task):
-    assert list(reliability_display(results, task).diagrams) == ["none", "ts", "bayes"]
-
-
 # ---- axes of temperatures
 
 
-def test_a_bad_draw_does_not_stretch_the_axes_and_is_counted(results, task):
-    data = entropy_temperatures(results, task, "hts")
-    worse = data.by_few.copy()
-    worse[0] = 1e4
-    stretched = replace(data, by_few=worse)
+@pytest.mark.parametrize("method", ["hts", "pts"])
+def test_a_bad_draw_does_not_stretch_the_axes_and_is_counted(method, results, task):
+    data = entropy_temperatures(results, task, method)
+    by_few = data.by_few.copy()
+    by_few[0, : len(by_few[0]) // 2] = 1e4
+    worse = replace(data, by_few=by_few)
     core = np.log([data.by_all.min(), data.by_all.max(), data.ts])
-    assert np.log(stretched.limits[1]) < core.max() + 3 * (np.ptp(core) + 0.5)
-    legend = [mark.label for mark in stretched.chart().marks]
-    low, high = stretched.limits
-    out = ((worse < low) | (worse > high)).any(axis=1).sum()
-    assert out >= 1
-    assert f"({out} of 10 leave the axes)" in legend[0]
-    assert stretched.chart().y.limits == stretched.limits
-
-
-def test_dots_outside_are_a_share(results, task):
-    data = entropy_temperatures(results, task, "pts")
-    worse = data.by_few.copy()
-    worse[0, :2] = 1e4
-    labels = [mark.label for mark in replace(data, by_few=worse).chart().marks]
-    low, high = replace(data, by_few=worse).limits
-    share = np.mean((worse < low) | (worse > high))
-    assert f"({100 * share:.1f} % outside the axes)" in labels[0]
+    low, high = worse.limits
+    assert np.log(high) < core.max() + 3 * (np.ptp(core) + 0.5)
+    assert worse.chart().y.limits == (low, high)
+    beyond = (by_few < low) | (by_few > high)
+    lines, share = beyond.any(axis=1).sum(), f"{100 * beyond.mean():.1f} %"
+    words = f"({lines} of 10 leave the axes)" if method == "hts" else f"({share} outside the axes)"
+    assert words in worse.chart().marks[0].label
 
 
 def test_the_best_temperature_of_few_rows_is_an_arrow_if_it_is_far(results, task):
