@@ -42,7 +42,6 @@ ALPHA = 0.05  # of the tests
 LEVEL = 0.95  # of intervals
 RESAMPLES = 10_000
 MIN_DATASETS = 5  # data sets to draw from: with fewer, intervals are far too short
-MIN_TASKS = 2  # tasks with a spread
 
 Over = Literal["tasks", "datasets"]
 """What means are taken over: tasks, or data sets, whose tasks then share one weight."""
@@ -440,7 +439,7 @@ def mean_improvements(
     drawn: Over = "datasets" if scores.datasets >= MIN_DATASETS else "tasks"
     clusters = scores.dataset_of if drawn == "datasets" else np.arange(len(scores.tasks))
     weights = 1 / np.bincount(scores.dataset_of)[scores.dataset_of] if over == "datasets" else None
-    has_interval = len(scores.tasks) >= MIN_TASKS
+    has_interval = len(scores.tasks) > 1
     low, high = _interval(logs, clusters, weights, random_state) if has_interval else [logs[0] * np.nan] * 2
     beaten = scores.losses.lt(scores.losses[reference], axis="index").to_numpy(np.float64)
     better_on = scores.by_block(beaten).mean(axis=0)
