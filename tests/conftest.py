@@ -102,7 +102,7 @@ def benchmark_script() -> Iterator[Callable[[str], Any]]:
 def quick_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the workers of a study as forks of a process that has imported what they need."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["temperance.study.scoring"])
+    context.set_forkserver_preload(["temperance.study.protocol"])
     monkeypatch.setattr("temperance.study.runner.get_context", lambda method: context)
 
 

@@ -32,18 +32,20 @@ from temperance.errors import InputError
 from temperance.inputs.containers import open_labelled
 from temperance.population import MAP_SIZE, SIZE, Population, weak_population
 
-# Chosen by leaving data sets out, see docs/bayesian.md: the weight of the tails; the factors of the variances
-# of shape, map and class temperatures in the prior, which tau widens if the rows support it; and that of the
-# level, which is larger, for a task unlike all others with 20 rows and no errors.
+# Chosen by leaving data sets out, see docs/bayesian.md: the weight of the tails; and the factors of variances
+# in the prior, here that of class temperatures, which tau widens if the rows support it.
 FREEDOM = 4.0
-LEVEL_WIDTH, WIDTH, MAP_WIDTH, CLASS_WIDTH = 2.0, 0.3, 0.3, 0.16
+CLASS_WIDTH = 0.16
 SLOPE_PENALTY = 0.004  # precision that pulls the slope of the level to 0: less than a hundredth of one task's
 ROUNDS = 200
 
 
 @dataclass(frozen=True)
 class _Part:
-    """Neighbouring coefficients with their own covariance, regularised by pseudo-tasks."""
+    """Neighbouring coefficients with their own covariance, regularised by pseudo-tasks.
+
+    `width` is the factor of their variances in the prior.
+    """
 
     at: slice
     width: float
@@ -54,15 +56,11 @@ class _Part:
     def size(self) -> int:
         return int(self.at.stop - self.at.start)
 
-    def covariance(self, weights: Vector, scatter: NDArray[np.float64], total: float) -> Matrix:
-        """Return the weighted covariance of all tasks and the pseudo-tasks."""
-        pseudo = self.pseudo_tasks * self.pseudo_deviation**2 * np.eye(self.size)
-        return np.asarray(np.tensordot(weights, scatter, 1) + pseudo) / (total + self.pseudo_tasks)
 
-
-LEVEL = _Part(slice(0, 1), LEVEL_WIDTH, pseudo_tasks=1.0, pseudo_deviation=0.5)
-SHAPE = _Part(slice(1, 1 + SIZE), WIDTH, pseudo_tasks=3.0, pseudo_deviation=0.05)
-MAP = _Part(slice(1 + SIZE, 1 + SIZE + MAP_SIZE), MAP_WIDTH, pseudo_tasks=3.0, pseudo_deviation=0.29)
+# The level is wider, for a task unlike all others with 20 rows and no errors.
+LEVEL = _Part(slice(0, 1), width=2.0, pseudo_tasks=1.0, pseudo_deviation=0.5)
+SHAPE = _Part(slice(1, 1 + SIZE), width=0.3, pseudo_tasks=3.0, pseudo_deviation=0.05)
+MAP = _Part(slice(1 + SIZE, 1 + SIZE + MAP_SIZE), width=0.3, pseudo_tasks=3.0, pseudo_deviation=0.29)
 PARTS = (LEVEL, SHAPE, MAP)
 
 
@@ -192,7 +190,9 @@ def _population_given(
         means[:, part.at] = (entropies @ intercept)[:, None] if part is LEVEL else share @ own / share.sum()
         off = own - means[:, part.at]
         scatter = off[:, :, None] * off[:, None, :] + spread[:, part.at, part.at]
-        covariance = part.covariance(share, scatter, weights.sum())
+        pseudo = part.pseudo_tasks * part.pseudo_deviation**2 * np.eye(part.size)
+        scatter_of_all = np.tensordot(share, scatter, 1) + pseudo
+        covariance = np.asarray(scatter_of_all) / (weights.sum() + part.pseudo_tasks)
         distances = np.sum(np.linalg.inv(covariance) * scatter, axis=(1, 2))
         covariances.append(covariance)
         new_pulls.append((FREEDOM + part.size) / (FREEDOM + distances))

@@ -253,7 +253,7 @@ def test_the_command_line_accepts_methods_and_metrics_by_import_path(stranger, t
 
 def map_here(units):
     """Yield the results of the work units, computed in this process."""
-    from temperance.study.scoring import run_work_unit
+    from temperance.study.protocol import run_work_unit
 
     yield from map(run_work_unit, units)
 

@@ -7,8 +7,7 @@ from temperance.calibrators.external_methods import find_methods
 from temperance.cli.study import FIGURE_NAMES
 from temperance.data import simulate
 from temperance.study.figures import FIGURES, ON_A_TASK
-from temperance.study.protocol import plan
-from temperance.study.scoring import run_work_unit
+from temperance.study.protocol import plan, run_work_unit
 from temperance.study.store import ResultStore
 from temperance.study.tasks import find_tasks, load_task
 

@@ -6,8 +6,7 @@ import pytest
 from test_cli_help import examples
 
 from temperance.calibrators import UNCALIBRATED
-from temperance.study.protocol import FitKey
-from temperance.study.scoring import Score
+from temperance.study.protocol import FitKey, Score
 from temperance.study.store import ResultStore
 from temperance.study.tasks import TaskFile
 

@@ -7,9 +7,8 @@ from making import DRAWS, METHODS, SEED, SIZES, score_of, write_task
 
 from temperance.calibrators import UNCALIBRATED
 from temperance.calibrators.external_methods import find_methods
-from temperance.study.protocol import FitKey, plan
+from temperance.study.protocol import FitKey, plan, run_work_unit
 from temperance.study.results import Results
-from temperance.study.scoring import run_work_unit
 from temperance.study.store import ResultStore
 from temperance.study.tasks import TaskFile, find_tasks
 

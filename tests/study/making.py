@@ -3,7 +3,7 @@
 import numpy as np
 
 from temperance.data import simulate
-from temperance.study.scoring import Score
+from temperance.study.protocol import Score
 
 SIZES, DRAWS, SEED = (30, 400), 3, 5
 METHODS = ("ts", "hts", "pts", "bayes")

@@ -34,12 +34,16 @@ def test_probabilities_give_what_their_log_probabilities_give(task, key):
     assert_allclose(found, direct, rtol=1e-9)
 
 
-def test_binary_probabilities_have_one_column_or_two(binary):
+def test_binary_probabilities_have_one_column_or_two_and_may_be_zero_and_one(binary):
     both = softmax(binary.logits)
     of_two = CalArenaCalibrator("ts").fit(both, binary.labels).predict_proba(both)
     of_one = CalArenaCalibrator("ts").fit(both[:, 1], binary.labels).predict_proba(both[:, 1])
     assert of_one.shape == (400, 2)
     assert_allclose(of_one, of_two, rtol=1e-6)
+    certain = np.append(both[:-2, 1], [0, 1])
+    found = CalArenaCalibrator("ts").fit(certain, binary.labels).predict_proba(certain)
+    assert_array_equal(found[-2:].argmax(axis=1), [0, 1])
+    assert_allclose(found.sum(axis=1), 1)
 
 
 def test_a_label_may_have_the_probability_zero(task):
@@ -50,14 +54,6 @@ def test_a_label_may_have_the_probability_zero(task):
     found = CalArenaCalibrator("ts").fit(probs, labels).predict_proba(probs)
     assert np.isfinite(found).all()
     assert 0 < found[0, 3] < found[0, 0]
-
-
-def test_binary_probabilities_may_be_exactly_zero_and_one(binary):
-    probs = softmax(binary.logits)[:, 1]
-    probs[:2] = [0, 1]
-    found = CalArenaCalibrator("ts").fit(probs, binary.labels).predict_proba(probs)
-    assert_array_equal(found[:2].argmax(axis=1), [0, 1])
-    assert_allclose(found.sum(axis=1), 1)
 
 
 def test_logits_in_place_of_probabilities_are_refused(task):

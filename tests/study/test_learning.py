@@ -15,9 +15,9 @@ from temperance.core.objective import InMemoryFitData
 from temperance.data import simulate
 from temperance.learning import (
     CLASS_WIDTH,
-    LEVEL_WIDTH,
-    MAP_WIDTH,
-    WIDTH,
+    LEVEL,
+    MAP,
+    SHAPE,
     TaskSummary,
     learn_population,
     summarise_task,
@@ -80,9 +80,9 @@ def same(one, other, rtol=1e-8):
 
 def widths_of(population):
     """Return the standard deviations of level, shape and map before a new task is held by part of them."""
-    shape = population.covariance.diagonal() / WIDTH
-    of_map = population.map_covariance.diagonal() / MAP_WIDTH
-    return np.sqrt(np.concatenate([[population.intercept_scale**2 / LEVEL_WIDTH], shape, of_map]))
+    shape = population.covariance.diagonal() / SHAPE.width
+    of_map = population.map_covariance.diagonal() / MAP.width
+    return np.sqrt(np.concatenate([[population.intercept_scale**2 / LEVEL.width], shape, of_map]))
 
 
 def test_a_known_population_is_found_again(learned):

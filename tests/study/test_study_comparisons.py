@@ -47,10 +47,7 @@ def test_friedman_is_that_of_scipy_with_and_without_ties(shape, decimals):
     expected = friedmanchisquare(*scores.T)
     assert statistic == pytest.approx(expected.statistic, rel=1e-12)
     assert p_value == pytest.approx(expected.pvalue, rel=1e-10)
-
-
-def test_methods_that_are_always_tied_do_not_differ():
-    assert friedman(np.full((4, 3), 2.0)) == (0.0, 1.0)
+    assert friedman(np.full((4, 3), 2.0)) == (0.0, 1.0), "always tied"
 
 
 @pytest.mark.parametrize(("k", "quantile"), [(2, 1.960), (5, 2.728), (10, 3.164)])
@@ -69,7 +66,7 @@ def test_mean_ranks_are_over_tasks_with_ties_averaged(random_study):
     )
     assert (np.diff(found.mean) >= 0).all()
     assert found.p_value == pytest.approx(friedmanchisquare(*values.T).pvalue)
-    assert found.blocks == 13
+    assert found.scores.blocks == 13
 
 
 def test_over_datasets_each_data_set_is_ranked_once(random_study):
@@ -78,7 +75,7 @@ def test_over_datasets_each_data_set_is_ranked_once(random_study):
     ranks = rankdata(values, axis=1)
     blocks = [ranks[datasets == name].mean(axis=0) for name in "abcdef"]
     found = rank_methods(results, over="datasets")
-    assert found.blocks == 6
+    assert found.scores.blocks == 6
     assert found.statistic == pytest.approx(friedmanchisquare(*np.transpose(blocks)).statistic)
     assert found.critical_difference == pytest.approx(critical_difference(4, 6))
 
@@ -108,15 +105,11 @@ def test_without_a_difference_all_methods_are_in_one_group(made):
     assert "It finds no difference at 5%" in to_markdown(found)
 
 
-def test_an_infinite_score_is_the_worst(made):
-    scores = dict(zip(METHODS, [3.0, np.inf, 1.0, 2.0], strict=True))
-    assert rank_methods(made({"a__x": scores, "b__x": scores})).methods[-1] == "ts"
-
-
-def test_a_task_without_a_score_is_left_out_and_named(made):
-    whole = dict(zip(METHODS, [3.0, 2.0, 1.0, 2.5], strict=True))
+def test_a_task_without_a_score_is_left_out_and_named_and_an_infinite_one_is_the_worst(made):
+    whole = dict(zip(METHODS, [3.0, np.inf, 1.0, 2.5], strict=True))
     found = rank_methods(made({"a__x": whole, "cifar10__resnet50": {UNCALIBRATED: 1.0, "ts": 1.0}}))
-    assert found.blocks == 1
+    assert found.scores.blocks == 1
+    assert found.methods[-1] == "ts", "infinite is the worst"
     assert "Left out, since a score is missing or has no ratio: CIFAR-10, ResNet-50." in to_markdown(found)
 
 
@@ -165,11 +158,12 @@ def test_improvements_are_geometric_means_of_ratios(random_study):
     results, values = random_study
     found = mean_improvements(results)
     expected = np.prod(values / values[:, [1]], axis=0) ** (1 / 13)
-    np.testing.assert_allclose(found.ratio, expected)
+    np.testing.assert_allclose(found.table["ratio"], expected)
     assert (found.reference, found.resampled) == ("ts", "datasets")
-    assert (found.low[1], found.ratio[1], found.high[1]) == (1.0, 1.0, 1.0)
+    assert list(found.table.loc["ts"]) == [1.0, 1.0, 1.0, 0.0]
+    assert found.table.at["hts", "better_on"] == np.mean(values[:, 2] < values[:, 1])
     to_none = mean_improvements(results, to=UNCALIBRATED)
-    np.testing.assert_allclose(to_none.ratio, expected / expected[0])
+    np.testing.assert_allclose(to_none.table["ratio"], expected / expected[0])
 
 
 @pytest.mark.parametrize("over", ["tasks", "datasets"])
@@ -184,10 +178,10 @@ def test_the_interval_is_that_of_whole_data_sets_drawn_again(random_study, over)
     rng = np.random.default_rng(8)
     drawn = [np.concatenate([groups[i] for i in rng.integers(6, size=6)]).mean(axis=0) for _ in range(4000)]
     low, high = np.quantile(np.exp(drawn), [0.025, 0.975], axis=0)
-    np.testing.assert_allclose(found.low, low, rtol=0.06)
-    np.testing.assert_allclose(found.high, high, rtol=0.06)
+    np.testing.assert_allclose(found.table["low"], low, rtol=0.06)
+    np.testing.assert_allclose(found.table["high"], high, rtol=0.06)
     again = mean_improvements(results, over=over)
-    np.testing.assert_array_equal(found.low, again.low)
+    assert found.table.equals(again.table)
 
 
 def test_with_few_data_sets_tasks_are_resampled_and_the_table_says_so(made):
@@ -200,7 +194,7 @@ def test_with_few_data_sets_tasks_are_resampled_and_the_table_says_so(made):
 def test_one_task_has_no_interval(made):
     found = mean_improvements(made({"a__x": {UNCALIBRATED: 2.0, "ts": 1.0}}))
     assert found.resampled is None
-    assert np.isnan(found.low).all()
+    assert found.table["low"].isna().all()
     assert "\N{MINUS SIGN}100.0" in to_markdown(found)
     assert "one task has no spread" in to_markdown(found)
 
@@ -209,8 +203,8 @@ def test_infinite_and_zero_scores_are_shown_and_a_reference_of_zero_is_left_out(
     scores = [{UNCALIBRATED: 2.0, "ts": 1.0, "hts": np.inf, "bayes": 0.0}, dict.fromkeys(METHODS, 1.0)]
     results = made({"a__x": scores[0], "b__x": scores[1], "c__x": scores[1] | {"ts": 0.0}})
     found = mean_improvements(results)
-    np.testing.assert_allclose(found.ratio, [math.sqrt(2), 1.0, np.inf, 0.0])
-    assert np.isnan(found.low[2:]).all()
+    np.testing.assert_allclose(found.table["ratio"], [math.sqrt(2), 1.0, np.inf, 0.0])
+    assert found.table["low"][2:].isna().all()
     assert [task.name for task in found.scores.left_out] == ["c__x"]
     assert "\N{MINUS SIGN}inf" in to_markdown(found)
 
@@ -226,7 +220,7 @@ def test_a_metric_from_outside_needs_its_direction(made):
     assert rank_methods(results, "accuracy", better="higher").methods == ("ts", UNCALIBRATED)
     assert win_rates(results, "accuracy", better="higher").overall[1] == 1.0
     found = mean_improvements(results, "accuracy", to=UNCALIBRATED, better="higher")
-    assert found.improvement(found.ratio)[1] == pytest.approx(1 / 7)
+    assert found.improvement(found.table["ratio"])["ts"] == pytest.approx(1 / 7)
     with pytest.raises(InputError, match="better must be 'lower' for nll; found 'higher'"):
         rank_methods(results, "nll", better="higher")
 
@@ -273,7 +267,7 @@ def test_csv_output_has_all_digits(random_study):
     found = mean_improvements(random_study[0])
     rows = {row["method"]: row for row in csv.DictReader(to_csv(found).splitlines())}
     for name in ("ratio", "low", "high"):
-        assert float(rows["hts"][name]) == getattr(found, name)[2]
+        assert float(rows["hts"][name]) == found.table.at["hts", name]
     ranks = rank_methods(random_study[0])
     row = next(csv.DictReader(to_csv(ranks).splitlines()))
     assert float(row["mean_rank"]) == ranks.mean[0]

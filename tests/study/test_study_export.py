@@ -7,9 +7,8 @@ import math
 import pytest
 
 from temperance import InputError
-from temperance.study.protocol import FitKey
+from temperance.study.protocol import FitKey, Score
 from temperance.study.results import Results
-from temperance.study.scoring import Score
 from temperance.study.store import ResultStore
 from temperance.study.table_text import export_results
 

@@ -16,7 +16,7 @@ OTHER = TaskFile("dogs__net", Path("dogs__net.npz"), "0", rows=100, test_rows=50
 
 
 def unit(task=TASK, n=20, draw=0, seed=0, methods=("ts",)):
-    return WorkUnit(task, n, draw, seed, methods)
+    return WorkUnit(task, n, draw, seed, find_methods(methods))
 
 
 def test_a_subsample_has_n_different_rows_in_the_order_of_the_file():

@@ -7,10 +7,11 @@ import pytest
 from making import write_task
 
 from temperance import InputError, make_calibrator
+from temperance.calibrators import UNCALIBRATED
+from temperance.calibrators.external_methods import find_methods
 from temperance.metrics import brier, ece, nll
 from temperance.study import find_tasks
-from temperance.study.protocol import WorkUnit
-from temperance.study.scoring import run_work_unit
+from temperance.study.protocol import WorkUnit, run_work_unit
 from temperance.study.tasks import load_task
 
 
@@ -27,7 +28,7 @@ def write_changed(folder, **changes):
 
 
 def test_scores_are_those_of_a_fit_by_hand(task):
-    unit = WorkUnit(task, 60, 2, 5, ("hts", "pts"))
+    unit = WorkUnit(task, 60, 2, 5, find_methods(["hts", "pts"]))
     scores = run_work_unit(unit)
     data = np.load(task.path)
     for key, options in (("hts", {}), ("pts", {"random_state": unit.random_state()})):
@@ -44,7 +45,7 @@ def test_scores_are_those_of_a_fit_by_hand(task):
 
 
 def test_the_uncalibrated_classifier_is_evaluated_without_calibration(task):
-    (score,) = run_work_unit(WorkUnit(task, 0, 0, 0, ("none",)))
+    (score,) = run_work_unit(WorkUnit(task, 0, 0, 0, {UNCALIBRATED: None}))
     z, labels = (np.load(task.path)[key] for key in ("logits_test", "labels_test"))
     z = z.astype(np.float64)
     expected = np.log(np.exp(z).sum(axis=1)) - z[np.arange(len(z)), labels]
@@ -58,7 +59,7 @@ def test_a_method_that_fails_is_a_result_and_the_others_are_kept(tmp_path):
     data["logits_val"][free, 3] = -np.inf
     np.savez(tmp_path / "a__masked.npz", **data)
     (task,) = find_tasks([tmp_path])
-    lts, ts = run_work_unit(WorkUnit(task, 50, 0, 0, ("lts", "ts")))
+    lts, ts = run_work_unit(WorkUnit(task, 50, 0, 0, find_methods(["lts", "ts"])))
     assert np.isnan(lts.nll)
     assert "InputError" in lts.message
     assert "-inf" in lts.message

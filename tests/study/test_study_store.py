@@ -7,9 +7,8 @@ import sqlite3
 import pytest
 
 from temperance import InputError
-from temperance.study.protocol import FitKey
+from temperance.study.protocol import FitKey, Score
 from temperance.study.results import Results
-from temperance.study.scoring import Score
 from temperance.study.store import FILE_NAME, ResultStore
 
 ONE = Score(FitKey("a__b", 20, 0, "ts"), 0.1, 0.2, 0.3, 0.4, True, 7, "", 0.5, 0.6)

@@ -11,9 +11,8 @@ import pytest
 from temperance import BinwiseTemperatureScaling, InputError
 from temperance.core.blocks import number_of_threads
 from temperance.errors import MAX_EXCERPT, excerpt, on_one_line
-from temperance.study.protocol import FitKey
+from temperance.study.protocol import FitKey, Score
 from temperance.study.results import Results
-from temperance.study.scoring import Score
 from temperance.study.store import FILE_NAME, ResultStore
 from temperance.study.tasks import TaskFile
 

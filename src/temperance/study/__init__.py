@@ -2,8 +2,8 @@
 
     tasks -> protocol -> run -> store -> results -> tables, figures
 
-`tasks` finds the files, `protocol` plans the fits, `scoring` does those of one subsample, `workers`
-distributes them, `store` keeps the scores. `results` reads them as data frames; `comparisons`, `tables` and
+`tasks` finds the files, `protocol` plans the fits and does those of one subsample, `runner` distributes
+them, `store` keeps the scores. `results` reads them as data frames; `comparisons`, `tables` and
 the figures are made of these. It needs the extra `study`: pandas and matplotlib.
 """
 

@@ -23,7 +23,7 @@ tasks on the same data sets.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -42,7 +42,6 @@ ALPHA = 0.05  # of the tests
 LEVEL = 0.95  # of intervals
 RESAMPLES = 10_000
 MIN_DATASETS = 5  # data sets to draw from: with fewer, intervals are far too short
-MIN_TASKS = 2  # tasks with a spread
 
 Over = Literal["tasks", "datasets"]
 """What means are taken over: tasks, or data sets, whose tasks then share one weight."""
@@ -58,23 +57,30 @@ class PairedScores:
         As in the study.
     better : "lower" or "higher"
         Which scores are better.
-    tasks : tuple of TaskFile
-        Tasks with a score of every method.
-    left_out : tuple of TaskFile
-        The others.
+    over : "tasks" or "datasets"
+        What means are taken over.
+    studied : sequence of TaskFile
+        All tasks of the study.
     means : data frame
         Means over draws: a row for each task, a column for each method, first the uncalibrated classifier.
-    draws : mapping of data frames
-        By the name of the task, the scores of the draws that all methods have.
     """
 
     metric: str
     n: int
     better: Better
-    tasks: tuple[TaskFile, ...]
-    left_out: tuple[TaskFile, ...]
+    over: Over
+    studied: Sequence[TaskFile]
     means: pd.DataFrame
-    draws: dict[str, pd.DataFrame]
+
+    @property
+    def tasks(self) -> list[TaskFile]:
+        """Tasks with a score of every method."""
+        return [task for task in self.studied if task.name in self.means.index]
+
+    @property
+    def left_out(self) -> list[TaskFile]:
+        """The other tasks of the study."""
+        return [task for task in self.studied if task.name not in self.means.index]
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -96,13 +102,14 @@ class PairedScores:
         """The number of data sets."""
         return int(self.dataset_of.max()) + 1
 
-    def mean_over(self, values: Matrix, over: Over) -> Matrix:
-        """Average an array over tasks, its first axis, with equal weights of tasks or of data sets."""
-        return self.by_block(values, over).mean(axis=0)
+    @property
+    def blocks(self) -> int:
+        """The number of tasks or data sets that means are taken over."""
+        return len(self.tasks) if self.over == "tasks" else self.datasets
 
-    def by_block(self, values: Matrix, over: Over) -> Matrix:
-        """Return the values of tasks, or their means in each data set."""
-        if over == "tasks":
+    def by_block(self, values: Matrix) -> Matrix:
+        """Return the values of tasks, the first axis, or their means in each data set."""
+        if self.over == "tasks":
             return values
         return np.stack([values[self.dataset_of == i].mean(axis=0) for i in range(self.datasets)])
 
@@ -113,7 +120,7 @@ def pair_scores(
     n: int | None = None,
     *,
     methods: Sequence[str] | None = None,
-    better: str | None = None,
+    better: Better | None = None,
     over: Over = "tasks",
 ) -> PairedScores:
     """Collect the scores of methods on the tasks that have them all; options as for `rank_methods`."""
@@ -134,25 +141,7 @@ def pair_scores(
             "found none.",
             remedy=Remedy("methods", (columns[1:2] or ["ts"],)),
         )
-    every = results.draws(metric, size).unstack("method").reindex(columns=columns)
-    draws = {}
-    for name in means.index:  # the draws that all methods have
-        own = every.loc[name]
-        once = own.columns[own.drop(index=0, errors="ignore").isna().all()]
-        # A method fitted once has the same score in each.
-        if len(once) == own.shape[1]:
-            draws[name] = own.loc[[0]]
-        else:
-            draws[name] = own.fillna(dict(own.loc[0, once])).dropna()
-    return PairedScores(
-        metric,
-        size,
-        direction,
-        tuple(task for task in results.tasks if task.name in means.index),
-        tuple(task for task in results.tasks if task.name not in means.index),
-        means,
-        draws,
-    )
+    return PairedScores(metric, size, direction, over, results.tasks, means)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,10 +152,6 @@ class Ranks:
     ----------
     scores : PairedScores
         The ranked scores.
-    over : "tasks" or "datasets"
-        What means are taken over.
-    blocks : int
-        Number of tasks or data sets.
     methods : tuple of str
         Methods by mean rank, the best first.
     mean : array
@@ -188,8 +173,6 @@ class Ranks:
     """
 
     scores: PairedScores
-    over: Over
-    blocks: int
     methods: tuple[str, ...]
     mean: Vector
     statistic: float
@@ -204,7 +187,7 @@ def rank_methods(
     n: int | None = None,
     *,
     methods: Sequence[str] | None = None,
-    better: str | None = None,
+    better: Better | None = None,
     over: Over = "tasks",
 ) -> Ranks:
     """Rank methods over the tasks of a study.
@@ -231,14 +214,14 @@ def rank_methods(
     scores = pair_scores(results, metric, n, methods=methods, better=better, over=over)
     ranks = scores.losses.rank(axis="columns").to_numpy()
     if over == "datasets":
-        ranks = pd.DataFrame(scores.by_block(ranks, over)).rank(axis="columns").to_numpy()
+        ranks = pd.DataFrame(scores.by_block(ranks)).rank(axis="columns").to_numpy()
     blocks, k = ranks.shape
     order = np.argsort(ranks.mean(axis=0), kind="stable")
     names, mean = tuple(scores.methods[i] for i in order), ranks.mean(axis=0)[order]
     statistic, p_value = friedman(ranks)
     difference = critical_difference(k, blocks)
     groups = _groups(names, mean, difference) if p_value < ALPHA else (names,)
-    return Ranks(scores, over, blocks, names, mean, statistic, p_value, difference, groups)
+    return Ranks(scores, names, mean, statistic, p_value, difference, groups)
 
 
 def friedman(ranks: Matrix) -> tuple[float, float]:
@@ -289,8 +272,6 @@ class WinRates:
     ----------
     scores : PairedScores
         The compared scores.
-    over : "tasks" or "datasets"
-        What means are taken over.
     won, tied : arrays of shape (methods, methods)
         Shares of tasks, by means over draws.
     of_draws : array of shape (methods, methods)
@@ -309,7 +290,6 @@ class WinRates:
     """
 
     scores: PairedScores
-    over: Over
     won: Matrix
     tied: Matrix
     of_draws: Matrix
@@ -336,7 +316,7 @@ def win_rates(
     n: int | None = None,
     *,
     methods: Sequence[str] | None = None,
-    better: str | None = None,
+    better: Better | None = None,
     over: Over = "tasks",
 ) -> WinRates:
     """Compare methods in pairs over the tasks of a study.
@@ -356,9 +336,20 @@ def win_rates(
     scores = pair_scores(results, metric, n, methods=methods, better=better, over=over)
     sign = 1 if scores.better == "lower" else -1
     won, tied = _won_and_tied(scores.losses.to_numpy())
-    by_draw = [_won_and_tied(sign * draws.to_numpy()) for draws in scores.draws.values()]
+    by_draw = [_won_and_tied(sign * draws) for draws in _paired_draws(results, scores)]
     of_draws = np.array([won.mean(axis=0) + tied.mean(axis=0) / 2 for won, tied in by_draw])
-    return WinRates(scores, over, *(scores.mean_over(values, over) for values in (won, tied, of_draws)))
+    return WinRates(scores, *(scores.by_block(values).mean(axis=0) for values in (won, tied, of_draws)))
+
+
+def _paired_draws(results: Results, scores: PairedScores) -> Iterator[Matrix]:
+    """Yield, for each task, the scores of the draws that all methods have."""
+    every = results.draws(scores.metric, scores.n).unstack("method").reindex(columns=scores.methods)
+    for name in scores.means.index:
+        own = every.loc[name]
+        once = own.columns[own.drop(index=0, errors="ignore").isna().all()]
+        # A method fitted once has the same score in each draw.
+        filled = own.loc[[0]] if len(once) == own.shape[1] else own.fillna(dict(own.loc[0, once]))
+        yield filled.dropna().to_numpy()
 
 
 def _won_and_tied(losses: Matrix) -> tuple[Matrix, Matrix]:
@@ -381,33 +372,29 @@ class Improvements:
     ----------
     scores : PairedScores
         The compared scores, on tasks whose reference score is positive and finite.
-    over : "tasks" or "datasets"
-        What means are taken over.
     reference : str
         The method that scores are divided by.
     resampled : "tasks", "datasets" or None
         What the bootstrap draws; None for a single task, which has no interval.
-    ratio, low, high : arrays
-        For each method, the ratio and its 95 % interval; nan where there is none.
+    table : data frame
+        A row for each method: its `ratio`, the ends `low` and `high` of the 95 % interval, nan where there is
+        none, and the share of tasks that it is `better_on`.
 
     Examples
     --------
     >>> from temperance.study.results import example_results
     >>> found = mean_improvements(example_results(), to="none")
-    >>> found.improvement(found.ratio).round(2)
-    array([0.  , 0.65])
+    >>> found.improvement(found.table["ratio"]).round(2).to_dict()
+    {'none': 0.0, 'ts': 0.65}
     """
 
     scores: PairedScores
-    over: Over
     reference: str
-    resampled: Literal["tasks", "datasets"] | None
-    ratio: Vector
-    low: Vector
-    high: Vector
+    resampled: Over | None
+    table: pd.DataFrame
 
-    def improvement(self, ratio: Vector) -> Vector:
-        """Return a ratio as an improvement: positive if the method is better than the reference."""
+    def improvement(self, ratio: pd.Series) -> pd.Series:
+        """Return ratios as improvements: positive if the method is better than the reference."""
         return 1 - ratio if self.scores.better == "lower" else ratio - 1
 
 
@@ -418,7 +405,7 @@ def mean_improvements(
     *,
     to: str | None = None,
     methods: Sequence[str] | None = None,
-    better: str | None = None,
+    better: Better | None = None,
     over: Over = "tasks",
     random_state: int = 0,
 ) -> Improvements:
@@ -437,8 +424,8 @@ def mean_improvements(
     --------
     >>> from temperance.study.results import example_results
     >>> found = mean_improvements(example_results(), to="none")
-    >>> found.scores.methods, found.ratio.round(3)
-    (('none', 'ts'), array([1.   , 0.354]))
+    >>> found.table["ratio"].round(3).to_dict()
+    {'none': 1.0, 'ts': 0.354}
     """
     if to is not None and to != UNCALIBRATED and methods is not None and to not in methods:
         methods = [*methods, to]
@@ -448,14 +435,17 @@ def mean_improvements(
     scores = _with_ratios(scores, reference)
     with np.errstate(divide="ignore", invalid="ignore"):  # scores of 0 have ratios of 0, infinite ones inf
         logs = np.log(scores.means.div(scores.means[reference], axis="index").to_numpy())
-        ratio = np.exp(scores.mean_over(logs, over))
-    drawn: Literal["tasks", "datasets"] = "datasets" if scores.datasets >= MIN_DATASETS else "tasks"
+        ratio = np.exp(scores.by_block(logs).mean(axis=0))
+    drawn: Over = "datasets" if scores.datasets >= MIN_DATASETS else "tasks"
     clusters = scores.dataset_of if drawn == "datasets" else np.arange(len(scores.tasks))
     weights = 1 / np.bincount(scores.dataset_of)[scores.dataset_of] if over == "datasets" else None
-    has_interval = len(scores.tasks) >= MIN_TASKS
+    has_interval = len(scores.tasks) > 1
     low, high = _interval(logs, clusters, weights, random_state) if has_interval else [logs[0] * np.nan] * 2
-    resampled = drawn if has_interval else None
-    return Improvements(scores, over, reference, resampled, ratio, np.exp(low), np.exp(high))
+    beaten = scores.losses.lt(scores.losses[reference], axis="index").to_numpy(np.float64)
+    better_on = scores.by_block(beaten).mean(axis=0)
+    columns = {"ratio": ratio, "low": np.exp(low), "high": np.exp(high), "better_on": better_on}
+    table = pd.DataFrame(columns, pd.Index(scores.methods, name="method"))
+    return Improvements(scores, reference, drawn if has_interval else None, table)
 
 
 def _with_ratios(scores: PairedScores, reference: str) -> PairedScores:
@@ -471,14 +461,7 @@ def _with_ratios(scores: PairedScores, reference: str) -> PairedScores:
         raise InputError(
             f"ratios need a task on which {reference} has a positive, finite {scores.metric}; found none."
         )
-    dropped = tuple(task for task in scores.tasks if task.name not in kept.index)
-    return replace(
-        scores,
-        tasks=tuple(task for task in scores.tasks if task not in dropped),
-        left_out=scores.left_out + dropped,
-        means=kept,
-        draws={name: scores.draws[name] for name in kept.index},
-    )
+    return replace(scores, means=kept)
 
 
 def _interval(

@@ -22,7 +22,7 @@ from temperance.inputs.validation import check_choice
 from temperance.study.comparisons import Over, rank_methods
 from temperance.study.names import task_name
 from temperance.study.results import Results
-from temperance.study.summary_figures import averages, draw_averages, draw_ranks
+from temperance.study.summary_figures import draw_averages, draw_ranks
 from temperance.study.tables import papers_task
 from temperance.study.task_figures import (
     class_temperatures,
@@ -35,17 +35,6 @@ from temperance.study.tasks import TaskFile
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FIGURES: dict[str, str] = {
-    "class_LTS": "mean temperature of LTS and best temperature, by true class",
-    "h_HTS": "temperature of HTS and best temperature, by entropy",
-    "h_PTS": "temperature of PTS and best temperature, by entropy",
-    "PTSvHTS": "temperature of PTS against that of HTS",
-    "avg_ECE": "ECE of all methods relative to TS, averaged over tasks",
-    "avg_NLL": "NLL of all methods relative to TS, averaged over tasks",
-    "cd_ECE": "mean ranks by ECE, with the critical difference",
-    "cd_NLL": "mean ranks by NLL, with the critical difference",
-    "reliability": "reliability diagram before and after calibration",
-}
 _COMPUTED: dict[str, Callable[..., Display]] = {
     "class_LTS": class_temperatures,
     "h_HTS": partial(entropy_temperatures, method="hts"),
@@ -55,6 +44,8 @@ _COMPUTED: dict[str, Callable[..., Display]] = {
 }
 ON_A_TASK = tuple(_COMPUTED)
 """The figures of one task; the others show the whole study."""
+
+FIGURES = (*ON_A_TASK, "avg_ECE", "avg_NLL", "cd_ECE", "cd_NLL")
 
 OPTIONS: dict[str, tuple[str, ...]] = {
     "task": ON_A_TASK,
@@ -107,7 +98,7 @@ def save_figure(
     results : Results
         Of the study.
     name : str
-        A key of `FIGURES`.
+        One of `FIGURES`.
     path : path
         The file to write: .png, .svg or .pdf.
     overwrite : bool
@@ -151,7 +142,7 @@ def draw_figure(
     results : Results
         Of the study.
     name : str
-        A key of `FIGURES`.
+        One of `FIGURES`.
     task : str, optional
         Name of the task, for figures of one task; by default as `figure_task` chooses.
     methods : sequence of str, optional
@@ -161,7 +152,7 @@ def draw_figure(
     over : "tasks" or "datasets", optional
         What mean ranks are averaged over.
     """
-    check_choice("the figure", name, tuple(FIGURES))
+    check_choice("the figure", name, FIGURES)
     for choice, value in {"task": task, "methods": methods, "n": n, "over": over}.items():
         if value is not None and name not in OPTIONS[choice]:
             raise InputError(
@@ -169,7 +160,7 @@ def draw_figure(
             )
     kind, _, metric = name.partition("_")
     if kind == "avg":
-        return draw_averages(averages(results, metric.lower(), methods))
+        return draw_averages(results, metric.lower(), methods)
     if kind == "cd":
         return draw_ranks(rank_methods(results, metric.lower(), n, methods=methods, over=over or "tasks"))
     chosen = figure_task(results, task)

@@ -8,11 +8,12 @@ PTS that minimises the ECE. Infinite numbers are the paper's own.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from typing import NamedTuple
+
+import pandas as pd
 
 from temperance.calibrators import UNCALIBRATED
 from temperance.errors import InputError
@@ -62,7 +63,10 @@ def recognise(uncalibrated: Mapping[str, float]) -> PaperTask | None:
     >>> recognise({"ece": 0.10708, "nll": 0.78968, "brier": 0.23918})
     PaperTask(dataset='CIFAR-10', model='ResNet 50')
     """
-    return _by_uncalibrated().get(_as_printed(uncalibrated))
+    printed = _tables()[PAPER_COLUMN[UNCALIBRATED]].xs(SIZES[0], level="n").unstack("metric")
+    rounded = {metric: round(uncalibrated[metric], DECIMALS) for metric in METRICS}
+    found = printed.index[(printed[list(METRICS)] == pd.Series(rounded)).all(axis="columns")]
+    return PaperTask(*found[0]) if len(found) else None
 
 
 def paper_figures(task: PaperTask, n: int, metric: str) -> dict[str, float]:
@@ -74,8 +78,8 @@ def paper_figures(task: PaperTask, n: int, metric: str) -> dict[str, float]:
     0.0251
     """
     check_in_paper(n, metric)
-    row = _read()[n, metric, task]
-    return {key: row[column] for key, column in PAPER_COLUMN.items()}
+    row = _tables().loc[metric, n, *task]
+    return {key: float(row[column]) for key, column in PAPER_COLUMN.items()}
 
 
 def check_in_paper(n: int, metric: str) -> None:
@@ -89,25 +93,9 @@ def check_in_paper(n: int, metric: str) -> None:
 
 
 @cache
-def _read() -> dict[tuple[int, str, PaperTask], dict[str, float]]:
-    text = resources.files("temperance.study").joinpath("paper.csv").read_text("utf-8")
-    table = {}
-    for row in csv.DictReader(text.splitlines()):
-        name = int(row.pop("n")), row.pop("metric"), PaperTask(row.pop("dataset"), row.pop("model"))
-        unit = 100 if name[1] == "ece" else 1
-        # Rounded: 0.0284, not 0.02839999...
-        table[name] = {method: round(float(value) / unit, DECIMALS) for method, value in row.items()}
-    return table
-
-
-@cache
-def _by_uncalibrated() -> dict[tuple[str, ...], PaperTask]:
-    table, column = _read(), PAPER_COLUMN[UNCALIBRATED]
-    return {
-        _as_printed({metric: table[SIZES[0], metric, task][column] for metric in METRICS}): task
-        for _, _, task in table
-    }
-
-
-def _as_printed(scores: Mapping[str, float]) -> tuple[str, ...]:
-    return tuple(f"{scores[metric]:.{DECIMALS}f}" for metric in METRICS)
+def _tables() -> pd.DataFrame:
+    """Return the paper's scores: a column for each of its methods, by metric, number of rows and task."""
+    with resources.files("temperance.study").joinpath("paper.csv").open(encoding="utf-8") as file:
+        tables = pd.read_csv(file, index_col=["metric", "n", "dataset", "model"]).sort_index()
+    tables.loc[["ece"]] /= 100
+    return tables.round(DECIMALS)  # 0.0284, not 0.02839999...

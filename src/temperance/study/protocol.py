@@ -1,4 +1,4 @@
-"""The paper's protocol: the fits of a study, and the random seed of each.
+"""The paper's protocol: the fits of a study, the random seed of each, and its scores.
 
 A work unit is one subsample: N validation rows of a task, drawn at random, the same for all methods. It
 depends only on the seed, the task's name, N and the number of the draw, not on the order of work or on the
@@ -8,8 +8,10 @@ each draw, and deterministic methods once.
 
 from __future__ import annotations
 
+import time
+import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -17,10 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.calibrators import CALIBRATORS, UNCALIBRATED, Method
-from temperance.calibrators.external_methods import Methods, find_methods
+from temperance.calibrators.external_methods import Methods, find_methods, fit
+from temperance.comparison.rows import LabelledRows, predict
+from temperance.core.arrays import Indices, Matrix
 from temperance.errors import InputError
-from temperance.metrics.evaluation import MetricFunction
-from temperance.study.tasks import TaskFile
+from temperance.metrics.bins import bin_rows
+from temperance.metrics.evaluation import MetricFunction, value_of
+from temperance.metrics.predictions import check_rows
+from temperance.study.tasks import TaskFile, load_task
 
 PAPER_METHODS = ("ts", "ets", "ets-brier", "bts", "hts", "lts", "hnlts", "pts", "pts-ece")
 
@@ -38,25 +44,51 @@ class FitKey(NamedTuple):
 
 
 @dataclass(frozen=True)
-class WorkUnit:
-    """One subsample of a task, and the methods to fit to it.
+class Score:
+    """The scores of a fit. They are nan if it failed; `message` then says why."""
 
-    It includes the user's own methods and metrics.
+    fit: FitKey
+    ece50: float = float("nan")
+    ece15: float = float("nan")
+    nll: float = float("nan")
+    brier: float = float("nan")
+    converged: bool = False
+    iterations: int = 0
+    message: str = ""
+    fit_seconds: float = field(default=0.0, compare=False)
+    apply_seconds: float = field(default=0.0, compare=False)
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """Scores of the user's own metrics, by name."""
+
+    @classmethod
+    def columns(cls) -> list[str]:
+        """Return the columns of a result in the store, besides its key and the user's own metrics."""
+        return [column.name for column in fields(cls) if column.name not in ("fit", "metrics")]
+
+    @classmethod
+    def numbers(cls) -> list[str]:
+        """Return the columns that hold floats."""
+        return [column.name for column in fields(cls) if column.type == "float"]
+
+
+@dataclass(frozen=True)
+class WorkUnit:
+    """One subsample of a task, the methods to fit to it, and the user's own metrics.
+
+    The uncalibrated classifier is `none`, without a method.
     """
 
     task: TaskFile
     n: int
     draw: int
     seed: int
-    methods: tuple[str, ...]
-    outside_methods: Mapping[str, Method] = field(default_factory=dict)
-    outside_metrics: Mapping[str, MetricFunction] = field(default_factory=dict)
+    methods: Mapping[str, Method | None]
+    metrics: Mapping[str, MetricFunction] = field(default_factory=dict)
 
     def calibrator(self, method: str) -> Any:
         """Build the unfitted calibrator of a method; None for the uncalibrated classifier."""
-        if method == UNCALIBRATED:
-            return None
-        return (self.outside_methods.get(method) or CALIBRATORS[method]).seeded(self.random_state())
+        chosen = self.methods[method]
+        return None if chosen is None else chosen.seeded(self.random_state())
 
     def rows(self) -> NDArray[np.intp]:
         """Return the indices of the validation rows to fit to, in the order of the file."""
@@ -86,21 +118,19 @@ def plan(
     metrics: Mapping[str, MetricFunction] | None = None,
 ) -> Iterator[WorkUnit]:
     """Yield the remaining work, draw by draw: a study that is stopped has all tasks, with fewer draws."""
-    external_methods = {key: method for key, method in methods.items() if CALIBRATORS.get(key) is not method}
-    external = external_methods, metrics or {}
     for task in tasks:
-        yield from _left(WorkUnit(task, 0, 0, seed, (UNCALIBRATED,), *external), done)
-    random = tuple(key for key, method in methods.items() if method.is_random)
+        yield from _left(WorkUnit(task, 0, 0, seed, {UNCALIBRATED: None}, metrics or {}), done)
+    random = {key: method for key, method in methods.items() if method.is_random}
     for draw in range(draws):
         for task in tasks:
             for n in sorted({min(size, task.rows) for size in sizes}):
                 once_is_enough = draw > 0 and n == task.rows
-                keys = random if once_is_enough else tuple(methods)
-                yield from _left(WorkUnit(task, n, draw, seed, keys, *external), done)
+                fitted = random if once_is_enough else methods
+                yield from _left(WorkUnit(task, n, draw, seed, fitted, metrics or {}), done)
 
 
 def _left(unit: WorkUnit, done: Collection[FitKey]) -> Iterator[WorkUnit]:
-    methods = tuple(fit.method for fit in unit.fits() if fit not in done)
+    methods = {fit.method: unit.methods[fit.method] for fit in unit.fits() if fit not in done}
     if methods:
         yield replace(unit, methods=methods)
 
@@ -119,3 +149,51 @@ def study_methods(given: Methods | None) -> dict[str, Method]:
             f"methods must name at least one method, and not {UNCALIBRATED!r}, which is always studied."
         )
     return {key: chosen[key] for key in in_order(chosen)}
+
+
+def run_work_unit(unit: WorkUnit) -> list[Score]:
+    """Fit and score all methods of a work unit."""
+    task = load_task(unit.task)
+    rows = task.val.take(unit.rows()) if unit.n else task.val
+    return [_run(fit, unit, rows, task.test) for fit in unit.fits()]
+
+
+def _run(key: FitKey, unit: WorkUnit, rows: LabelledRows, test: LabelledRows) -> Score:
+    calibrator, began = unit.calibrator(key.method), time.perf_counter()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore"
+            )  # methods warn about few rows in each fit; here the scores show it
+            if calibrator is not None:
+                fit(calibrator, rows.logits, rows.labels)
+            fitted = time.perf_counter()
+            probs = predict(calibrator, test.logits)
+            ended = time.perf_counter()
+            scores = _scores(unit, probs, test.labels)
+    except (ImportError, MemoryError):
+        raise  # a problem of this machine, not of the method
+    except Exception as error:
+        # A method that cannot be fitted to some rows is a result too; the others must not be lost.
+        return Score(key, message=f"{type(error).__name__}: {error}")
+    solution = getattr(calibrator, "solution_", None)  # a method from outside may not report it
+    return Score(
+        key,
+        **scores,
+        converged=solution is None or solution.converged,
+        iterations=0 if solution is None else int(solution.iterations),
+        message="" if solution is None or solution.converged else solution.message,
+        fit_seconds=fitted - began,
+        apply_seconds=ended - fitted,
+    )
+
+
+def _scores(unit: WorkUnit, probs: Matrix, labels: Indices) -> dict[str, Any]:
+    rows = check_rows(probs, labels)
+    return {
+        "ece50": bin_rows(rows, 50).error,
+        "ece15": bin_rows(rows, 15).error,
+        "nll": rows.mean(rows.nll),
+        "brier": rows.mean(rows.brier),
+        "metrics": {name: value_of(name, m, probs, labels) for name, m in unit.metrics.items()},
+    }

@@ -14,8 +14,7 @@ import pandas as pd
 from temperance.calibrators import UNCALIBRATED
 from temperance.errors import InputError, guess
 from temperance.inputs.validation import check_choice
-from temperance.study.protocol import METHODS, FitKey, in_order
-from temperance.study.scoring import Score
+from temperance.study.protocol import METHODS, FitKey, Score, in_order
 from temperance.study.store import ResultStore
 from temperance.study.tasks import TaskFile
 
@@ -48,7 +47,7 @@ class Results:
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         store = ResultStore(folder)
-        self.seed, self.version = store.seed, store.version
+        self.seed = store.seed
         self.scores: pd.DataFrame = store.scores()
         """A line for each fit: its key, its scores, how it ended, and the user's own metrics."""
         done = set(zip(self.scores["task"], self.scores["n"], strict=True))
@@ -153,7 +152,7 @@ class Results:
         return chosen
 
 
-def better_scores(metric: str, better: str | None) -> Better | None:
+def better_scores(metric: str, better: Better | None) -> Better | None:
     """Return whether lower or higher scores are better; None if unknown, for a metric from outside.
 
     Examples
@@ -163,11 +162,9 @@ def better_scores(metric: str, better: str | None) -> Better | None:
     """
     if better is not None:
         check_choice("better", better, ("lower", "higher"))
-    if metric in METRICS:
-        if better == "higher":
-            raise InputError(f"better must be 'lower' for {metric}; found 'higher'. Leave it out.")
-        return "lower"
-    return "lower" if better == "lower" else "higher" if better == "higher" else None
+    if metric in METRICS and better == "higher":
+        raise InputError(f"better must be 'lower' for {metric}; found 'higher'. Leave it out.")
+    return "lower" if metric in METRICS else better
 
 
 def example_results() -> Results:

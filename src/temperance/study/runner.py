@@ -32,9 +32,8 @@ from temperance.inputs.validation import check_number
 from temperance.loaders import import_optional
 from temperance.metrics.evaluation import Metrics, named_metrics
 from temperance.study.paper import DRAWS, SIZES
-from temperance.study.protocol import WorkUnit, plan, study_methods
+from temperance.study.protocol import Score, WorkUnit, plan, run_work_unit, study_methods
 from temperance.study.results import Results
-from temperance.study.scoring import Score, run_work_unit
 from temperance.study.store import ResultStore
 from temperance.study.tasks import TaskFile
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,7 @@ import pandas as pd
 import temperance
 from temperance.data.read_options import ReadOptions
 from temperance.errors import InputError, excerpt
-from temperance.study.protocol import FitKey
-from temperance.study.scoring import Score
+from temperance.study.protocol import FitKey, Score
 from temperance.study.tasks import TaskFile
 
 FILE_NAME = "results.sqlite"
@@ -30,7 +30,7 @@ _OF_THE_SYSTEM = tuple(
     f"SQLITE_{name}" for name in ("BUSY", "LOCKED", "READONLY", "IOERR", "CANTOPEN", "FULL")
 )
 TIMEOUT = 60.0  # seconds to wait for another process that reads or writes
-# In the order of the fields of TaskFile, FitKey and Score.
+# In the order of the fields of TaskFile, FitKey and Score. A null stands for nan.
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS size (n INTEGER PRIMARY KEY);
@@ -51,17 +51,12 @@ CREATE TABLE IF NOT EXISTS score (
 ) WITHOUT ROWID;
 """
 
-Kinds = tuple[type | tuple[type, ...], ...]
-
-TYPE_NAMES = {str: "text", int: "a whole number", float: "a number", type(None): "null"}
-NUMBER = (int, float)
-NUMBER_OR_NULL = (int, float, type(None))  # null stands for nan
-
-# What each column of a table must hold: SQLite does not enforce it.
-FIT_KEY: Kinds = (str, int, int, str)
-TASK: Kinds = (str, str, str, int, int, int, str)
-METRIC: Kinds = (*FIT_KEY, str, NUMBER_OR_NULL)
-SCORE: Kinds = (*FIT_KEY, *(NUMBER_OR_NULL,) * 4, int, int, str, NUMBER, NUMBER)
+# What the values of a type must be, in Python and in words: SQLite does not enforce it.
+_TYPES: dict[str, tuple[tuple[type, ...], str]] = {
+    "TEXT": ((str,), "text"),
+    "INTEGER": ((int,), "whole numbers"),
+    "REAL": ((int, float), "numbers"),
+}
 
 
 class ResultStore:
@@ -86,7 +81,6 @@ class ResultStore:
                 "Copy it again, or repeat the study."
             )
         self.seed = int(seed)
-        self.version = str(found.get("temperance"))
 
     @classmethod
     def create(cls, folder: str | Path, seed: int) -> ResultStore:
@@ -155,25 +149,24 @@ class ResultStore:
 
     def fits(self) -> set[FitKey]:
         """Return the names of all results."""
-        rows = self._rows("score", FIT_KEY, "SELECT task, n, draw, method FROM score")
-        return {FitKey(*row) for row in rows}
+        return {FitKey(*row) for row in self._rows("score", FitKey._fields)}
 
     def scores(self) -> pd.DataFrame:
         """Return all results by key, with a column for each of the user's own metrics."""
         key = list(FitKey._fields)
-        rows = self._rows("score", SCORE, "SELECT * FROM score ORDER BY task, n, draw, method")
-        scores = pd.DataFrame(rows, columns=[*key, *Score.columns()])
+        columns = [*key, *Score.columns()]
+        scores = pd.DataFrame(self._rows("score", columns), columns=columns)
         # SQLite stores nan as null, and has no boolean type.
         scores = scores.astype(dict.fromkeys(Score.numbers(), float) | {"converged": bool})
-        more = self._rows("metric", METRIC, "SELECT * FROM metric")
-        own = pd.DataFrame(more, columns=[*key, "name", "value"])
+        columns = [*key, "name", "value"]
+        own = pd.DataFrame(self._rows("metric", columns), columns=columns)
         wide = own.astype({"value": float}).pivot(index=key, columns="name", values="value")
         return scores.join(wide, on=key) if len(wide) else scores
 
     def tasks(self) -> list[TaskFile]:
         """Return the tasks, by name."""
-        tasks, query = [], "SELECT * FROM task ORDER BY name"
-        for name, path, digest, val, test, classes, text in self._rows("task", TASK, query):
+        tasks, columns = [], [column.name for column in fields(TaskFile)]
+        for name, path, digest, val, test, classes, text in self._rows("task", columns):
             try:
                 options = ReadOptions(**json.loads(text))
             except (ValueError, TypeError, RecursionError):  # not JSON, or other names
@@ -186,25 +179,26 @@ class ResultStore:
 
     def sizes(self) -> list[int]:
         """Return the requested sizes; a small task may not have all of them."""
-        return [n for (n,) in self._rows("size", (int,), "SELECT n FROM size ORDER BY n")]
+        return [n for (n,) in self._rows("size", ["n"])]
 
-    def _rows(self, table: str, kinds: Kinds, query: str) -> list[tuple[Any, ...]]:
-        """Return rows of a table; raise if a column is missing or has the wrong type."""
+    def _rows(self, table: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+        """Return columns of a table, by its primary key; raise if one is missing or has a wrong type."""
+        with closing(sqlite3.connect(":memory:")) as empty:
+            empty.executescript(_SCHEMA)
+            query = 'SELECT name, type, "notnull", pk FROM pragma_table_info(?)'
+            schema = {name: rest for name, *rest in empty.execute(query, [table])}
+        key = ", ".join(name for name, (_, _, of_key) in schema.items() if of_key)
         with _connect(self.path) as connection:
-            rows = connection.execute(query).fetchall()
-        for row in rows:
-            wrong = None
-            if len(row) != len(kinds):
-                wrong = f"{table} must have {len(kinds)} columns; found {len(row)}"
-            for value, kind in zip(row, kinds, strict=False):
-                if wrong is None and not isinstance(value, kind):
-                    wanted = kind if isinstance(kind, tuple) else (kind,)
-                    names = " or ".join(TYPE_NAMES[one] for one in wanted)
-                    wrong = f"a column of {table} must hold {names}; found {excerpt(value)}"
-            if wrong is not None:
+            rows = connection.execute(f"SELECT {', '.join(columns)} FROM {table} ORDER BY {key}").fetchall()
+        for name, values in zip(columns, zip(*rows, strict=True), strict=False):
+            kind, not_null, of_key = schema[name]
+            types, words = _TYPES[kind]
+            allowed = types if not_null or of_key else (*types, type(None))
+            wrong = [value for value in values if not isinstance(value, allowed)]
+            if wrong:
                 raise InputError(
-                    f"{self.path} must be the store of a study; its table {wrong}. Copy it again, or repeat "
-                    "the study."
+                    f"{self.path} must be the store of a study; {name} in its table {table} must hold "
+                    f"{words}; found {excerpt(wrong[0])}. Copy it again, or repeat the study."
                 )
         return rows
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
 
 from temperance.calibrators import method_style
 from temperance.calibrators.registry import MethodStyle
@@ -42,39 +42,23 @@ _KNEE: dict[str, Any] = {"linestyle": ":", "color": "0.5", "linewidth": 0.8}
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """Some tasks: for each method and size the mean ratio to TS, and how many tasks have one.
+    """Some tasks: the mean ratio to TS, its standard error over tasks, and how many tasks have one.
 
-    The standard error is over tasks; nan for a single task.
+    The data frames have a row for each method and a column for each size. A task with fewer rows than a size
+    counts there with all its rows. The standard error is nan for a single task.
     """
 
     title: str
     tasks: int
-    ratio: Matrix
-    error: Matrix
-    count: NDArray[np.intp]
+    ratio: pd.DataFrame
+    error: pd.DataFrame
+    count: pd.DataFrame
 
 
-@dataclass(frozen=True, eq=False)
-class Averages:
-    """A metric relative to TS: panels of arrays with a row for each method, a column for each size.
-
-    A task with fewer rows than a size counts there with all its rows.
-    """
-
-    metric: str
-    methods: tuple[str, ...]
-    sizes: tuple[int, ...]
-    panels: tuple[Panel, ...]
-    fewest_rows: int
-
-
-# ---- computing
-
-
-def averages(results: Results, metric: str, methods: Sequence[str] | None = None) -> Averages:
+def averages(results: Results, metric: str, methods: Sequence[str] | None = None) -> list[Panel]:
     """Average a metric relative to TS over tasks, without tasks that lack results of a method or of TS."""
     chosen = results.choose_methods(metric, results.choose_size(None), methods or results.methods)
-    others = tuple(key for key in chosen if key != _REFERENCE_METHOD)
+    others = [key for key in chosen if key != _REFERENCE_METHOD]
     if not others or _REFERENCE_METHOD not in results.methods:
         raise InputError(
             "a figure of averages needs results of ts and of another method; found results of "
@@ -83,14 +67,14 @@ def averages(results: Results, metric: str, methods: Sequence[str] | None = None
     ratios = {n: results.ratios(metric, n).reindex(columns=others) for n in results.sizes}
     panels = []
     for title, tasks in results.large_datasets().items():
-        some = [frame.loc[[task.name for task in tasks]] for frame in ratios.values()]
+        some = {n: frame.loc[[task.name for task in tasks]] for n, frame in ratios.items()}
         with np.errstate(invalid="ignore"):  # an infinite mean has no error
             mean, error, count = (
-                np.array([getattr(frame, name)() for frame in some]).T for name in ("mean", "sem", "count")
+                pd.DataFrame({n: getattr(frame, name)() for n, frame in some.items()})
+                for name in ("mean", "sem", "count")
             )
         panels.append(Panel(dataset_name(title), len(tasks), mean, error, count))
-    fewest = min(task.rows for task in results.tasks)
-    return Averages(metric, others, tuple(results.sizes), tuple(panels), fewest)
+    return panels
 
 
 # ---- drawing
@@ -150,27 +134,26 @@ class _Scale:
         return [float(tick) for tick in inside[:: -(-len(inside) // 4)]] if len(inside) else []
 
 
-def draw_averages(data: Averages) -> Figure:
+def draw_averages(results: Results, metric: str, methods: Sequence[str] | None = None) -> Figure:
     """Draw the panels side by side on one scale, with a legend of the marker sizes below."""
-    across = min(len(data.panels), 3)
-    down = -(-len(data.panels) // across)
+    panels = averages(results, metric, methods)
+    across = min(len(panels), 3)
+    down = -(-len(panels) // across)
     # In inches: one column of a journal for one panel, two for more.
     figure = blank_figure(3.4 if across == 1 else 7.0, 0.7 + 2.3 * down)
     grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
-    scale = _Scale.of(
-        *(np.stack([getattr(panel, name) for panel in data.panels]) for name in ("ratio", "error"))
-    )
-    for ax, panel in zip(grid.flat, data.panels, strict=False):
-        _draw_panel(ax, data, panel, scale)
-    for ax in grid.flat[len(data.panels) :]:
+    scale = _Scale.of(*(np.stack([getattr(panel, name) for panel in panels]) for name in ("ratio", "error")))
+    for ax, panel in zip(grid.flat, panels, strict=False):
+        _draw_panel(ax, panel, scale)
+    for ax in grid.flat[len(panels) :]:
         ax.set_axis_off()
     for ax in grid[:, 0]:
-        ax.set_ylabel(f"{data.metric.upper()} relative to TS")
-    _add_legend(figure, data, scale)
+        ax.set_ylabel(f"{metric.upper()} relative to TS")
+    _add_legend(figure, results, panels, scale)
     return figure
 
 
-def _draw_panel(ax: Axes, data: Averages, panel: Panel, scale: _Scale) -> None:
+def _draw_panel(ax: Axes, panel: Panel, scale: _Scale) -> None:
     ticks = [y for y, _ in tick_labels(scale.low, scale.knee)]
     if scale.is_bent:
         ax.set_yscale("function", functions=scale.functions())
@@ -180,29 +163,31 @@ def _draw_panel(ax: Axes, data: Averages, panel: Panel, scale: _Scale) -> None:
     ax.set_yticks([], minor=True)
     ax.set_ylim(scale.low, scale.high)
     ax.axhline(1.0, zorder=1, color=_GREY, linewidth=1.0)
-    for at, method in enumerate(data.methods):
+    methods = panel.ratio.index
+    for at, method in enumerate(methods):
         if at % 2:
             ax.axvspan(at - 0.5, at + 0.5, color="0.95", zorder=0, linewidth=0)
-        _draw_method(ax, at, method, data, panel)
-    ax.set_xlim(-0.5, len(data.methods) - 0.5)
-    ax.set_xticks(range(len(data.methods)), [method_style(key).label for key in data.methods], rotation=90)
+        _draw_method(ax, at, method, panel)
+    ax.set_xlim(-0.5, len(methods) - 0.5)
+    ax.set_xticks(range(len(methods)), [method_style(key).label for key in methods], rotation=90)
     ax.tick_params(axis="x", length=0, labelbottom=True)
     ax.set_title(f"{panel.title} ({panel.tasks} task{'s' if panel.tasks > 1 else ''})", parse_math=False)
 
 
-def _draw_method(ax: Axes, at: int, method: str, data: Averages, panel: Panel) -> None:
+def _draw_method(ax: Axes, at: int, method: str, panel: Panel) -> None:
     """Draw a column of markers, from few rows on the left to many on the right, joined by a thin line."""
-    style, ratio = method_style(method), panel.ratio[at]
+    style, sizes = method_style(method), list(panel.ratio)
+    ratio, error, counts = (frame.loc[method].to_numpy() for frame in (panel.ratio, panel.error, panel.count))
     colour, marker = style.colour, style.marker
-    aside = 0.27 if len(data.sizes) > 1 else 0.0  # of the first and the last size, from the middle
-    places = at + np.linspace(-aside, aside, len(data.sizes))
-    areas = _areas(data.sizes) * _MARKER_AREAS.get(marker, 1.0)
+    aside = 0.27 if len(sizes) > 1 else 0.0  # of the first and the last size, from the middle
+    places = at + np.linspace(-aside, aside, len(sizes))
+    areas = _areas(sizes) * _MARKER_AREAS.get(marker, 1.0)
     drawn = np.isfinite(ratio)
     ax.plot(places[drawn], ratio[drawn], style.dash, color=colour, linewidth=0.6, alpha=0.6, zorder=2)
-    bars = drawn & np.isfinite(panel.error[at])
-    ax.errorbar(places[bars], ratio[bars], panel.error[at][bars], color=colour, linestyle="", linewidth=0.7,
+    bars = drawn & np.isfinite(error)
+    ax.errorbar(places[bars], ratio[bars], error[bars], color=colour, linestyle="", linewidth=0.7,
                 capsize=1.2, capthick=0.7, zorder=2)  # fmt: skip
-    for place, y, area, count in zip(places, ratio, areas, panel.count[at], strict=True):
+    for place, y, area, count in zip(places, ratio, areas, counts, strict=True):
         if np.isfinite(y):
             face, edge = (colour, _marker_edge(style)) if count == panel.tasks else ("white", colour)
             ax.scatter(place, y, area, marker=marker, facecolor=face, edgecolor=edge, linewidth=0.4, zorder=3)
@@ -222,25 +207,26 @@ def _areas(sizes: Sequence[int]) -> Matrix:
     return 9.0 + (50.0 - 9.0) * share  # points squared
 
 
-def _add_legend(figure: Figure, data: Averages, scale: _Scale) -> None:
+def _add_legend(figure: Figure, results: Results, panels: Sequence[Panel], scale: _Scale) -> None:
     from matplotlib.lines import Line2D
 
     look: dict[str, Any] = {"linestyle": "", "marker": "o", "color": _GREY}
     entries = [
         Line2D([], [], markersize=np.sqrt(area), label=f"N = {n}", **look)
-        for n, area in zip(data.sizes, _areas(data.sizes), strict=True)
+        for n, area in zip(results.sizes, _areas(results.sizes), strict=True)
     ]
-    if any(np.isfinite(panel.error).any() for panel in data.panels):
+    if any(np.isfinite(panel.error).any(axis=None) for panel in panels):
         entries.append(
             Line2D([], [], label="± standard error over tasks", color=_GREY, marker="|", linestyle="")
         )
-    if any((panel.count < panel.tasks).any() for panel in data.panels):
+    if any((panel.count < panel.tasks).any(axis=None) for panel in panels):
         entries.append(Line2D([], [], markersize=5, fillstyle="none", label="mean of fewer tasks", **look))
     if scale.is_bent:
         entries.append(Line2D([], [], label="logarithmic above", **_KNEE))
-    fewer = ", or all of a task with fewer" if data.fewest_rows < data.sizes[-1] else ""
+    is_short = min(task.rows for task in results.tasks) < results.sizes[-1]
+    fewer = ", or all of a task with fewer" if is_short else ""
     legend: dict[str, Any] = {"title": f"rows fitted to{fewer}", "title_fontsize": 7, "frameon": False}
-    ncols = len(entries) if len(data.panels) > 1 else 2
+    ncols = len(entries) if len(panels) > 1 else 2
     figure.legend(handles=entries, loc="outside lower center", ncols=ncols, **legend)
 
 
@@ -283,7 +269,7 @@ def draw_ranks(ranks: Ranks) -> Figure:
 
 def _ranks_title(ranks: Ranks) -> str:
     scores = ranks.scores
-    counted = f"{len(scores.tasks)} tasks of " if ranks.over == "tasks" else ""
+    counted = f"{len(scores.tasks)} tasks of " if scores.over == "tasks" else ""
     metric = unit_of(scores.metric).title.replace(" in %", "")
     test = f"Friedman test: {p_value_in_words(ranks.p_value)}"
     words = f"mean rank by {metric}, N = {scores.n}, {counted}{scores.datasets} data sets ({test})"

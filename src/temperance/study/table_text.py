@@ -26,7 +26,6 @@ from temperance.study.comparisons import (
     LEVEL,
     RESAMPLES,
     Improvements,
-    Over,
     PairedScores,
     Ranks,
     WinRates,
@@ -389,14 +388,14 @@ def _ranks_sheet(ranks: Ranks) -> Sheet:
     else:
         test += f"It finds no difference at {ALPHA:.0%}, so all methods share a letter."
     scores = ranks.scores
-    caption = f"Mean rank by {_about(scores)} over {_blocks(scores, ranks.over)}; 1 is the best."
+    caption = f"Mean rank by {_about(scores)} over {_blocks(scores)}; 1 is the best."
     dependence = []
-    if ranks.over == "tasks" and scores.datasets < len(scores.tasks):
+    if scores.over == "tasks" and scores.datasets < len(scores.tasks):
         dependence.append(
             "The test assumes independent tasks. Tasks of one data set are not independent, so p is too "
             "small. Count each data set once to avoid this."
         )
-    columns = {"method": ranks.methods, "mean_rank": ranks.mean, "groups": letters, "tasks": ranks.blocks}
+    columns = {"method": ranks.methods, "mean_rank": ranks.mean, "groups": letters, "tasks": scores.blocks}
     tests = {"friedman": ranks.statistic, "p_value": ranks.p_value}
     data = pd.DataFrame(columns | tests | {"critical_difference": ranks.critical_difference})
     return Sheet(
@@ -421,7 +420,7 @@ def _wins_sheet(wins: WinRates) -> Sheet:
         pairs = ["" if i == j else _percent(wins.rate[i, j]) for j in order]
         rows.append([label, _percent(wins.overall[i]), _percent(wins.overall_of_draws[i]), *pairs])
     caption = (
-        f"Win rates by {_about(scores)} over {_blocks(scores, wins.over)}: how often, in %, the method of a "
+        f"Win rates by {_about(scores)} over {_blocks(scores)}: how often, in %, the method of a "
         "row beats that of a column, by its mean over draws. A tie counts half."
     )
     overall = "All: against all others. Draws: the same for single draws, each with the same rows for all."
@@ -445,29 +444,20 @@ def _wins_sheet(wins: WinRates) -> Sheet:
 
 def _improvements_sheet(found: Improvements) -> Sheet:
     scores, reference = found.scores, method_style(found.reference).label
-    beaten = scores.losses.lt(scores.losses[found.reference], axis="index").to_numpy(np.float64)
-    data = pd.DataFrame(
-        {
-            "method": scores.methods,
-            "reference": found.reference,
-            "ratio": found.ratio,
-            "low": found.low,
-            "high": found.high,
-            "better_on": scores.mean_over(beaten, found.over),
-        }
-    )
-    order = np.argsort(-found.improvement(found.ratio), kind="stable")
-    data = data.iloc[order][lambda frame: frame["method"] != found.reference]
+    gains = found.improvement(found.table["ratio"]).drop(found.reference)
+    data = found.table.loc[gains.sort_values(ascending=False, kind="stable").index]
     rows = []
-    for line in data.itertuples():
-        gain, *ends = found.improvement(np.array([line.ratio, line.low, line.high]))
+    for method, line in data.iterrows():
+        gain, *ends = found.improvement(line[["ratio", "low", "high"]])
         known = np.isfinite(ends).all()
         interval = " to ".join(_signed_percent(end) for end in sorted(ends)) if known else MISSING
         rows.append(
-            [method_style(line.method).label, _signed_percent(gain), interval, _percent(line.better_on)]
+            [method_style(method).label, _signed_percent(gain), interval, _percent(line["better_on"])]
         )
+    data = data.reset_index()
+    data.insert(1, "reference", found.reference)
     caption = (
-        f"Mean improvement over {reference} in %, by {_about(scores)} over {_blocks(scores, found.over)}: "
+        f"Mean improvement over {reference} in %, by {_about(scores)} over {_blocks(scores)}: "
         f"geometric mean of the ratios of scores, positive where the method is better than {reference}."
     )
     interval_note = "Interval: none, since one task has no spread."
@@ -493,10 +483,10 @@ def _about(scores: PairedScores) -> str:
     return f"{unit_of(scores.metric).title.replace(' in %', '')}{direction} with {scores.n} rows"
 
 
-def _blocks(scores: PairedScores, over: Over) -> str:
+def _blocks(scores: PairedScores) -> str:
     tasks = f"{len(scores.tasks)} task{'s' * (len(scores.tasks) != 1)}"
     datasets = f"{scores.datasets} data set{'s' * (scores.datasets != 1)}"
-    if over == "tasks":
+    if scores.over == "tasks":
         return f"{tasks} of {datasets}"
     return f"{datasets}, each counting once whatever its number of tasks ({tasks})"
 

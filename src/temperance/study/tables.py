@@ -137,7 +137,7 @@ def make_table(
     methods: Sequence[str] | None = None,
     errors: bool = False,
     paper: bool = False,
-    better: str | None = None,
+    better: Better | None = None,
 ) -> Table:
     """Return the table of a metric.
 
@@ -176,9 +176,8 @@ def make_table(
     summary = results.summary(metric, size).unstack("method")
     names = [task.name for task in results.tasks]
     ours = [summary[part].reindex(names, columns=columns) for part in ("mean", "error", "draws")]
-    uncalibrated = ours[0][UNCALIBRATED]
-    has_ratio = (uncalibrated > 0) & (uncalibrated < np.inf)
-    ratios = ours[0].div(uncalibrated, axis="index")[has_ratio]
+    ratios = results.ratios(metric, size, to=UNCALIBRATED).reindex(columns=columns)
+    ratios = ratios[ratios[UNCALIBRATED].notna()]
     lines: list[_Line] = []
     for dataset, tasks in results.datasets().items():
         for task in tasks:

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from temperance.calibrators import UNCALIBRATED, method_style
 from temperance.calibrators.external_methods import find_methods, fit
@@ -22,7 +23,7 @@ from temperance.comparison.rows import predict
 from temperance.core.arrays import Matrix, Vector
 from temperance.display import ClassTemperatureDisplay, ReliabilityDisplay, TemperatureDisplay
 from temperance.display.base import Display
-from temperance.display.chart import Axis, Chart, Dots, Line, Mark, Rule, Text
+from temperance.display.chart import Axis, Chart, Dots, Line, Mark, Rule, Text, outside, robust_limits
 from temperance.display.temperature import MIN_ROWS, as_rows, temperatures
 from temperance.errors import InputError
 from temperance.metrics import reliability
@@ -35,7 +36,7 @@ BINS = 20
 LINES = 10  # draws of few rows, for a method whose T is a line
 LINE_POINTS = 200
 MAX_DOTS = 20_000
-ROOM = 0.6  # of the range of T, for draws and whiskers beyond it
+REACH = 0.8  # how far from the others a best T is still shown, in units of their range
 RARE = 0.01  # of the dots may be outside the axes: outliers would flatten everything else
 
 
@@ -74,25 +75,12 @@ class EntropyTemperatures(Display):
     def limits(self) -> tuple[float, float]:
         """Limits of T: a bad draw, or the best T of a bin with few rows, must not flatten everything else.
 
-        They contain the fit to all rows, TS, and the best T of bins with one row in a hundred or more. Draws
-        and whiskers may add more than half of that range at each end.
+        They contain TS and the fit to all rows, and the best temperatures that are not far from the others.
         """
-        best = self.best
-        known = best.count >= RARE * best.count.sum()
-        ends = np.quantile(self.by_all, [RARE / 2, 1 - RARE / 2])
-        core = np.log([self.ts, *ends, *best.optimum[known]])
-        usual: list[float] = []  # the range of T of most draws; of a single draw, of most of its rows
-        if len(self.by_few) > 1:
-            lowest, highest = self.by_few.min(axis=1), self.by_few.max(axis=1)
-            usual = [float(np.quantile(lowest, 0.2)), float(np.quantile(highest, 0.8))]
-        elif self.by_few.size:
-            usual = np.quantile(self.by_few, [0.1, 0.9]).tolist()
-        more = np.log([*usual, *best.low[known], *best.high[known]])
-        low, high = float(core.min()), float(core.max())
-        room = ROOM * (high - low) + 0.05
-        low, high = (max(low - room, more.min(initial=low)), min(high + room, more.max(initial=high)))
-        margin = 0.06 * (high - low) + 0.02
-        return float(np.exp(low - margin)), float(np.exp(high + margin))
+        best = np.log([self.best.optimum, self.best.low, self.best.high])
+        fitted = np.log([self.ts, *np.quantile(self.by_all, [RARE / 2, 1 - RARE / 2])])
+        low, high = robust_limits(*best, reach=REACH, keep=fitted)
+        return float(np.exp(low)), float(np.exp(high))
 
     def chart(self) -> Chart:
         """Return the best T of bins on top of the method's T: light for few rows, dark for all."""
@@ -102,33 +90,27 @@ class EntropyTemperatures(Display):
         marks.append(Rule(self.ts, method="ts", label=f"TS: T = {self.ts:.3g}"))
         chart = self.best.chart_of(marks, [self.by_all])
         # An arrow with the value stands for each best T that is outside the axes.
-        far, (low, high) = list[Mark](), self.limits
-        inset = (high / low) ** 0.04
-        for x, t in zip(self.best.centre, self.best.optimum, strict=True):
-            if not low <= t <= high:
-                y, arrow = (high / inset, "↑") if t > high else (low * inset, "↓")
-                far.append(Text(float(x), y, f" {arrow} {t:.2g} "))
-        return replace(chart, y=replace(chart.y, limits=(low, high)), marks=[*chart.marks, *far])
+        low, high = self.limits
+        inset, far = (high / low) ** 0.04, outside(self.best.optimum, self.limits)
+        arrows = [
+            Text(x, high / inset, f" ↑ {t:.2g} ") if t > high else Text(x, low * inset, f" ↓ {t:.2g} ")
+            for x, t in zip(self.best.centre[far].tolist(), self.best.optimum[far].tolist(), strict=True)
+        ]
+        return replace(chart, y=replace(chart.y, limits=(low, high)), marks=[*chart.marks, *arrows])
 
     def _marks(self, values: Matrix, words: str, *, faint: bool) -> list[Mark]:
         """Return a line for each fit if T is a function of the entropy, or else dots."""
         kind = Line if self.method == "hts" else partial(Dots, fine=True)
-        words = f"{method_style(self.method).label}, {words}{self._outside(values)}"
+        words, beyond = f"{method_style(self.method).label}, {words}", outside(values, self.limits)
+        if beyond.any() and self.method == "hts":
+            words += f"\n({beyond.any(axis=1).sum()} of {len(values)} leave the axes)"
+        elif beyond.any():
+            words += f"\n({100 * beyond.mean():.1f} % outside the axes)"
         labels = [words] + [""] * len(values)  # one in the legend
         return [
             kind(self.log_entropy, line, method=self.method, label=label, faint=faint)
             for line, label in zip(values, labels, strict=False)
         ]
-
-    def _outside(self, values: Matrix) -> str:
-        """Return a second line for the legend: how many lines or dots are outside the axes."""
-        low, high = self.limits
-        outside = (values < low) | (values > high)
-        if not outside.any():
-            return ""
-        if self.method != "hts":
-            return f"\n({100 * outside.mean():.1f} % outside the axes)"
-        return f"\n({outside.any(axis=1).sum()} of {len(values)} leave the axes)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,14 +124,12 @@ class TwoTemperatures(Display):
     @property
     def rank_correlation(self) -> float:
         """Spearman's correlation; nan if one of the two is constant."""
-        from scipy.stats import rankdata
-
-        return _correlation(rankdata(self.hts), rankdata(self.pts))
+        return float(pd.DataFrame([self.hts, self.pts]).T.corr("spearman").iat[0, 1])
 
     @property
     def correlation(self) -> float:
         """Pearson's correlation; nan if one of the two is constant."""
-        return _correlation(self.hts, self.pts)
+        return float(pd.DataFrame([self.hts, self.pts]).T.corr().iat[0, 1])
 
     @property
     def slope(self) -> float:
@@ -167,9 +147,7 @@ class TwoTemperatures(Display):
     @property
     def outside(self) -> float:
         """The share of rows that these limits leave out."""
-        low, high = self.limits
-        lowest, highest = np.minimum(self.hts, self.pts), np.maximum(self.hts, self.pts)
-        return float(np.mean((lowest < low) | (highest > high)))
+        return float((outside(self.hts, self.limits) | outside(self.pts, self.limits)).mean())
 
     def chart(self) -> Chart:
         """Return T of PTS against T of HTS, a dot for each test row, with the diagonal."""
@@ -189,12 +167,6 @@ class TwoTemperatures(Display):
             return "no correlation: one of them has the same T for all rows"
         words = f"correlation: of ranks {spearman:.2f}, Pearson's {pearson:.2f} (slope {self.slope:.2f})"
         return f"{words}\n{100 * self.outside:.1f} % of {len(self.hts)} rows lie outside"
-
-
-def _correlation(x: Vector, y: Vector) -> float:
-    if np.ptp(x) == 0 or np.ptp(y) == 0:
-        return float("nan")
-    return float(np.corrcoef(x, y)[0, 1])
 
 
 # ---- computing
@@ -274,7 +246,7 @@ def reliability_display(
 def _fitted(results: Results, task: TaskFile, method: str, n: int | None = None, draw: int = 0) -> Any:
     """Fit a method as the study does: same rows, same random seed. By default all rows."""
     size = task.rows if n is None else min(n, task.rows)
-    unit = WorkUnit(task, size, draw, results.seed, (method,), find_methods([method]))
+    unit = WorkUnit(task, size, draw, results.seed, find_methods([method]))
     rows, calibrator = load_task(task).val.take(unit.rows()), unit.calibrator(method)
     try:
         with warnings.catch_warnings():
