@@ -67,7 +67,6 @@ class LazyArray(ABC):
         self.class_names: tuple[str, ...] | None = None
         self.columns: tuple[str, ...] = ()
         """The columns of the array, if the file is a table."""
-        self.calibrated_by: str | None = None
 
     def file_error(self, sentence: str, remedy: Remedy | None = None) -> InputError:
         """Return an error about this array."""

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from temperance.data.formats import ARRAYS, check_file, format_of, open_members
 from temperance.data.formats.columns import check_number_of_classes
 from temperance.data.lazy_array import FILL_BYTES, LazyArray, file_error
-from temperance.data.read_options import KINDS, PARTS, ReadOptions
+from temperance.data.read_options import KINDS, MARK_KEY, PARTS, ReadOptions
 from temperance.errors import InputError, Remedy, listed, rows_from
 from temperance.files import filled_array
 from temperance.inputs.labels import check_labels
@@ -28,7 +28,6 @@ from temperance.inputs.probabilities import MIN_FLOOR, LowEnd, logits_from_probs
 from temperance.inputs.validation import check_choice
 
 CLASS_KEYS = ("classes", "class_names")
-MARK_KEY = "calibrated_by"
 _BESIDE_SCORES = ("labels", "ids", MARK_KEY, *CLASS_KEYS)
 
 
@@ -108,7 +107,7 @@ class RowFile:
         ids = members.get("ids")
         if ids is not None and (ids.shape != stored.shape[:1] or ids.dtype.kind not in "Uiuf"):
             ids = None
-        calibrated_by, mark = stored.calibrated_by, members.get(MARK_KEY)
+        calibrated_by, mark = None, members.get(MARK_KEY)
         if mark is not None and mark.dtype.kind == "U":
             calibrated_by = " ".join(mark.labels().ravel().tolist())
         rows = cls(path, stored.key, kind, None, stored, names, labels, ids, calibrated_by, options.floor)
