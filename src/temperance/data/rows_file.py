@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from temperance.data.formats import ARRAYS, check_file, format_of, open_members
 from temperance.data.formats.columns import check_number_of_classes
-from temperance.data.lazy_array import FILL_BYTES, LazyArray, file_error
+from temperance.data.lazy_array import FILL_BYTES, LazyArray
 from temperance.data.read_options import KINDS, MARK_KEY, PARTS, ReadOptions
-from temperance.errors import InputError, Remedy, listed, rows_from
+from temperance.errors import InputError, Remedy, file_error, listed, rows_from
 from temperance.files import filled_array
 from temperance.inputs.labels import check_labels
 from temperance.inputs.probabilities import MIN_FLOOR, LowEnd, logits_from_probs

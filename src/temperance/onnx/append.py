@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from google.protobuf.message import DecodeError, EncodeError
 from onnx import (
     ModelProto,
     NodeProto,
@@ -20,17 +21,17 @@ from onnx import (
     defs,
     helper,
     load,
+    shape_inference,
     version_converter,
 )
 
 from temperance.calibrators import Calibrator
 from temperance.calibrators.estimator import model_of
-from temperance.errors import InputError
+from temperance.errors import InputError, library_errors, reason_of
 from temperance.files import check_regular, check_writable
 from temperance.formulas.model import Model
 from temperance.inputs.probabilities import check_floor
 from temperance.onnx.classifier import (
-    explaining_damage,
     holds_probabilities,
     names_in,
     readers_in,
@@ -46,6 +47,21 @@ WORKING: dict[int, Any] = {
     TensorProto.FLOAT16: np.float32,
     TensorProto.BFLOAT16: np.float32,
 }
+_DAMAGE = (
+    DecodeError,
+    EncodeError,
+    checker.ValidationError,
+    shape_inference.InferenceError,
+    UnicodeError,  # text that is not UTF-8
+    AttributeError,
+    IndexError,
+    KeyError,
+    TypeError,
+    ValueError,
+    RuntimeError,
+    RecursionError,
+)
+"""Errors of reading a damaged classifier, wherever it is read."""
 OLDEST_IR = 4  # from this version on, a constant need not be an input as well
 
 
@@ -114,7 +130,8 @@ def append_to_onnx(
     check_floor(floor)
     source_file, fitted = Path(model), model_of(calibrator)
     check_regular(source_file)
-    with explaining_damage(source_file):
+    invalid = "must be a valid ONNX model; ONNX says: {}. Export it again."
+    with library_errors(source_file, invalid, of=_DAMAGE):
         classifier = _read(source_file)
         _check_folder(classifier, source_file, Path(path))
         classifier, opset = _with_known_opset(classifier, source_file)
@@ -186,7 +203,7 @@ def _with_known_opset(model: ModelProto, path: Path) -> tuple[ModelProto, int]:
         raised = version_converter.convert_version(model, OLDEST_OPSET)
     except Exception as error:  # it may have several kinds of errors
         raise InputError(
-            f"{wanted}, to which ONNX cannot raise it: {str(error).strip().splitlines()[0]}. "
+            f"{wanted}, to which ONNX cannot raise it: {reason_of(error)}. "
             "Export the classifier again, with a newer opset."
         ) from error
     del raised.metadata_props[:]  # some versions of ONNX drop it

@@ -1,4 +1,4 @@
-"""What a classifier's graph holds: names, weight files, logits or probabilities; and damage, in one sentence.
+"""What a classifier's graph holds: names, weight files, logits or probabilities.
 
 Calibrating probabilities as if they were logits gives numbers that look right and are not. So the graph and
 the calibrator must agree, or the user must say what the output holds. scikit-learn's converter also calls raw
@@ -8,20 +8,15 @@ scores `probabilities`, so a name counts only if the node that makes the output 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
-from google.protobuf.message import DecodeError, EncodeError
 from onnx import (
     AttributeProto,
     GraphProto,
     ModelProto,
     NodeProto,
     TensorProto,
-    checker,
     helper,
     numpy_helper,
-    shape_inference,
 )
 
 from temperance.errors import InputError, Remedy
@@ -165,34 +160,3 @@ def _refusal(classifier: ModelProto, output: str, reason: str) -> InputError:
         return InputError(fact, remedy=Remedy("output", (others[0],)))
     advice = "If it was fitted on their logarithms, as logits_from_probs gives them, say so."
     return InputError(fact, advice=advice, remedy=Remedy("from_probs", (True,)))
-
-
-_DAMAGE = (
-    DecodeError,
-    EncodeError,
-    checker.ValidationError,
-    shape_inference.InferenceError,
-    UnicodeError,  # text that is not UTF-8
-    AttributeError,
-    IndexError,
-    KeyError,
-    TypeError,
-    ValueError,
-    RuntimeError,
-    RecursionError,
-)
-
-
-@contextmanager
-def explaining_damage(path: Path) -> Iterator[None]:
-    """Turn errors of reading a classifier into one about its file."""
-    try:
-        yield
-    except InputError:
-        raise
-    except _DAMAGE as error:
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        reason = lines[0][:200].rstrip(".")
-        raise InputError(
-            f"{path} must be a valid ONNX model; ONNX says: {reason}. Export it again."
-        ) from error

@@ -16,15 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.data.formats.columns import Columns, group, not_numbers
-from temperance.data.lazy_array import (
-    TEXT,
-    ArrayInMemory,
-    LazyArray,
-    UnreadableArray,
-    file_error,
-    library_errors,
-)
+from temperance.data.lazy_array import TEXT, ArrayInMemory, LazyArray, UnreadableArray
 from temperance.data.read_options import MARK_KEY, ReadOptions
+from temperance.errors import file_error, library_errors
 from temperance.loaders import import_optional
 
 MARK = f"temperance.{MARK_KEY}".encode()

@@ -24,16 +24,9 @@ from numpy.typing import NDArray
 
 from temperance.data.formats.columns import Columns, group, not_numbers, whole_number
 from temperance.data.formats.compression import open_bytes
-from temperance.data.lazy_array import (
-    TEXT,
-    TEXT_ROWS,
-    LazyArray,
-    UnreadableArray,
-    file_error,
-    library_errors,
-)
+from temperance.data.lazy_array import TEXT, TEXT_ROWS, LazyArray, UnreadableArray
 from temperance.data.read_options import ReadOptions
-from temperance.errors import InputError, excerpt
+from temperance.errors import InputError, excerpt, file_error, library_errors
 
 _EXAMPLE = "logit_0,logit_1,label"
 

@@ -17,9 +17,9 @@ import numpy as np
 
 from temperance.data.formats.columns import Columns, group, not_numbers, whole_number
 from temperance.data.formats.compression import is_inflated
-from temperance.data.lazy_array import ArrayInMemory, LazyArray, UnreadableArray, file_error, library_errors
+from temperance.data.lazy_array import ArrayInMemory, LazyArray, UnreadableArray
 from temperance.data.read_options import ReadOptions
-from temperance.errors import InputError, excerpt
+from temperance.errors import InputError, excerpt, file_error, library_errors
 from temperance.loaders import import_optional
 
 

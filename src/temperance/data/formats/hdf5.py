@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.data.lazy_array import TEXT, LazyArray, UnreadableArray, library_errors
+from temperance.data.lazy_array import TEXT, LazyArray, UnreadableArray
 from temperance.data.read_options import ReadOptions
+from temperance.errors import library_errors
 from temperance.loaders import import_optional
 
 # HDF5 cannot compress more than this into a byte; a dataset that claims more was never written.

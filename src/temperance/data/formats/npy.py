@@ -22,8 +22,9 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from temperance.data.lazy_array import FILL_BYTES, LazyArray, MappedArray, file_error, library_errors
+from temperance.data.lazy_array import FILL_BYTES, LazyArray, MappedArray
 from temperance.data.read_options import ReadOptions
+from temperance.errors import file_error, library_errors
 from temperance.files import filled_array
 
 # Size of the header before each member; the lengths of the name and the extra field are at its end.

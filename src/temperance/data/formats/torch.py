@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.data.lazy_array import ArrayInMemory, LazyArray, UnreadableArray, file_error
+from temperance.data.lazy_array import ArrayInMemory, LazyArray, UnreadableArray
 from temperance.data.read_options import ReadOptions
-from temperance.errors import reason_of
+from temperance.errors import file_error, reason_of
 from temperance.loaders import import_optional
 
 _HOW = 'Save tensors alone: torch.save({"logits": logits, "labels": labels}, path).'
