@@ -128,7 +128,7 @@ def test_a_task_file_needs_a_part_and_a_plain_file_has_none():
         (LABELS - 1, "found other numbers, such as -1, in 2 rows (first: row 0)"),
         (
             np.array(list("abcdef"), object),
-            "are stored as a pickle and could run code. Save text as np.array(labels, dtype=str)",
+            "could run code. Save a plain array of numbers. Save text as np.array(labels, dtype=str)",
         ),
     ],
 )

@@ -57,7 +57,7 @@ class LazyArray(ABC):
         if self.dtype.hasobject:
             raise self.file_error(
                 "holds Python objects, which are stored as a pickle and could run code. "
-                "Save a plain array of numbers."
+                "Save a plain array of numbers. Save text as np.array(labels, dtype=str)."
             )
         if self.dtype.kind not in "fiub":
             raise self.file_error(
@@ -79,12 +79,9 @@ class LazyArray(ABC):
 
     def labels(self) -> NDArray[Any]:
         """Return the whole array, which may hold text: class names or row names."""
-        if self.dtype.hasobject:
-            raise self.file_error(
-                "holds Python objects, which are stored as a pickle and could run code. "
-                f"Save text as np.array({self.key or 'labels'}, dtype=str), or integers."
-            )
-        return self._array() if self.dtype.kind == "U" else self.array()
+        if self.dtype.kind != "U":
+            self.check_numbers()
+        return self._array()
 
     @abstractmethod
     def _blocks(self, rows: int) -> Iterator[NDArray[Any]]: ...
@@ -104,10 +101,6 @@ class UnreadableArray(LazyArray):
         self._error = reason if isinstance(reason, InputError) else self.file_error(reason)
 
     def check_numbers(self) -> None:
-        """Raise, always."""
-        raise self._error
-
-    def labels(self) -> NDArray[Any]:
         """Raise, always."""
         raise self._error
 

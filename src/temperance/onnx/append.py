@@ -34,6 +34,7 @@ from temperance.inputs.probabilities import check_floor
 from temperance.onnx.classifier import (
     holds_probabilities,
     names_in,
+    nodes_behind,
     readers_in,
     side_files,
 )
@@ -138,10 +139,9 @@ def append_to_onnx(
         found = _find_output(classifier, output)
         kind, is_single = _check_output(found, fitted.n_classes)
         taken = set(names_in(classifier.graph))
-        names = ["probabilities", "calibrated_probabilities"]
-        names += [f"calibrated_probabilities_{i}" for i in range(2, len(taken) + 3)]
-        name = next(name for name in names if name not in taken)
         graph = Graph(WORKING[kind], opset=opset, taken=taken)
+        names = ("probabilities", "calibrated_probabilities", f"{graph.prefix}_probabilities")
+        name = next(name for name in names if name not in taken)
         softmax = _softmax_behind(classifier, found.name, "Sigmoid" if is_single else "Softmax")
         source = Array(graph, softmax[-1].input[0] if softmax else found.name)
         in_probs = not softmax and holds_probabilities(fitted, classifier, found.name, from_probs)
@@ -251,19 +251,12 @@ def _softmax_behind(model: ModelProto, output: str, operator: str) -> list[NodeP
 
     For a single score of two classes it is a Sigmoid.
     """
-    passed: list[NodeProto] = []
-    for node in reversed(model.graph.node):  # nodes are in the order of their use
-        if output not in node.output or node.domain not in ("", "ai.onnx"):
-            continue
-        passed.append(node)
-        if node.op_type == operator:
-            axis = [attribute.i for attribute in node.attribute if attribute.name == "axis"]
-            # The default axis is 1 or the last, by opset: the same with two axes.
-            return passed if axis in ([], [-1], [1]) else []
-        if node.op_type != "Identity":
-            break
-        output = node.input[0]
-    return []
+    nodes = nodes_behind(model, output)
+    if not nodes or nodes[-1].op_type != operator or nodes[-1].domain not in ("", "ai.onnx"):
+        return []
+    axis = [attribute.i for attribute in nodes[-1].attribute if attribute.name == "axis"]
+    # The default axis is 1 or the last, by opset: the same with two axes.
+    return nodes if axis in ([], [-1], [1]) else []
 
 
 def _remove_unread(model: ModelProto, nodes: list[NodeProto]) -> None:
