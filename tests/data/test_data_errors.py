@@ -205,15 +205,20 @@ class Without:
 
 
 @pytest.mark.parametrize(
-    ("package", "suffix", "extra"),
-    [("torch", ".pt", "torch"), ("pyarrow", ".parquet", "io"), ("h5py", ".h5", "io")],
+    ("package", "format", "extra"),
+    [
+        ("torch", "a .pt", "torch"),
+        ("pyarrow", "a .parquet", "io"),
+        ("h5py", "a .h5", "io"),
+        ("openpyxl", "an .xlsx", "excel"),
+    ],
 )
-def test_a_missing_package_is_named_with_the_way_to_get_it(package, suffix, extra, monkeypatch):
-    write(f"val{suffix}", b"x")
+def test_a_missing_package_is_named_with_the_way_to_get_it(package, format, extra, monkeypatch):
+    path = f"val{format.split()[1]}"
+    write(path, b"x")
     for name in [name for name in sys.modules if re.match(rf"{package}(\.|$)", name)]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(sys, "meta_path", [Without(package), *sys.meta_path])
     refused(
-        f'val{suffix}: a {suffix} file needs the package {package}: pip install "temperance[{extra}]"',
-        path=f"val{suffix}",
+        f'{path}: {format} file needs the package {package}: pip install "temperance[{extra}]"', path=path
     )
