@@ -153,30 +153,24 @@ class _ArrowArray(LazyArray):
         self.class_names, self.columns = columns.class_names, columns.names
 
     def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
-        held = np.empty((0, *self.shape[1:]), self.dtype)
-        for batch in self._batches(rows):
-            block = self._block(batch)
-            # A batch may end at the end of a row group.
-            held = np.concatenate([held, block]) if len(held) else block
-            if len(held) >= rows:
-                yield held[:rows]
-                held = held[rows:]
-        if len(held):
-            yield held
-
-    def _batches(self, rows: int) -> Iterator[Any]:
-        read = 0
+        held, read = np.empty((0, *self.shape[1:]), self.dtype), 0
         with _opened(self.path) as table:
             for batch in table.batches(rows, list(self.columns)):
                 read += batch.num_rows
-                # Counted before it is yielded: the caller has room for this many rows.
                 if read > self.shape[0]:
-                    break
-                yield batch
+                    break  # the caller has no room for more rows
+                # A batch may end at the end of a row group.
+                block = self._block(batch)
+                held = np.concatenate([held, block]) if len(held) else block
+                if len(held) >= rows:
+                    yield held[:rows]
+                    held = held[rows:]
         if read != self.shape[0]:
             raise self.file_error(
                 f"is damaged: it must have {self.shape[0]} rows; found {read}. Copy it again."
             )
+        if len(held):
+            yield held
 
     def _block(self, batch: Any) -> NDArray[Any]:
         if self.dtype == TEXT:
