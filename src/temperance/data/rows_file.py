@@ -80,15 +80,11 @@ class RowFile:
     labels: NDArray[np.intp] | None
     stored: LazyArray = field(repr=False)
     class_names: tuple[str, ...] | None = None
-    """The names of the classes, in the order of the columns; None if they are numbered."""
     stored_labels: LazyArray | None = field(default=None, repr=False)
     stored_ids: LazyArray | None = field(default=None, repr=False)
     calibrated_by: str | None = None
-    """The calibrator that made these probabilities, if the file says so."""
     floor: float | None = None
-    """Smaller probabilities are raised to this value; None means the floor of the rows themselves."""
     raises: bool | None = None
-    """Whether there are smaller ones; None if that is not known."""
 
     @classmethod
     def open(cls, path: Path, options: ReadOptions, *, need_labels: bool = True) -> RowFile:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.data.lazy_array import TEXT, LazyArray, UnreadableArray
-from temperance.data.read_options import ReadOptions
+from temperance.data.read_options import PARTS, ReadOptions
 from temperance.errors import library_errors
 from temperance.loaders import import_optional
 
@@ -27,7 +27,7 @@ def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     """Return the datasets of the file by their keys."""
     with _opened(path) as file:
         found = {name: name for name in file}
-        for part in ("val", "test"):
+        for part in PARTS:
             if part in file and _is_inside(file, part) and hasattr(file[part], "keys"):
                 del found[part]
                 found |= {f"{name}_{part}": f"{part}/{name}" for name in file[part]}
