@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from temperance import files
+from temperance.errors import OutputExistsError
 from temperance.files import atomic_file, check_writable, scratch_array, write_atomically
 
 
@@ -52,10 +53,10 @@ def test_an_error_leaves_the_old_file_and_no_other(tmp_path, error):
 
 def test_an_output_without_permission_is_refused_before_any_work(tmp_path, monkeypatch):
     (tmp_path / "a").write_bytes(b"old")
-    with pytest.raises(
-        FileExistsError, match=r"a exists already\. Choose another name, or pass overwrite=True"
-    ):
+    message = r"a exists already\. Choose another name, or pass overwrite=True\.$"
+    with pytest.raises(OutputExistsError, match=message) as caught:
         check_writable(tmp_path / "a")
+    assert caught.value.path == tmp_path / "a"
     check_writable(tmp_path / "a", overwrite=True)
     with pytest.raises(FileNotFoundError, match=r"the folder .*nowhere does not exist\. Create it first"):
         check_writable(tmp_path / "nowhere" / "a")

@@ -1,6 +1,7 @@
 """The progress line of a long call: it appears late, only on a terminal, and is erased at the end."""
 
 import io
+import math
 
 import pytest
 
@@ -38,7 +39,10 @@ def test_the_line_appears_late_and_is_erased(stream):
         clock.now += 1
         report("ts", 0.5)
         assert stream.getvalue().endswith("\rComparing: ts  50 %   ")
-    assert stream.getvalue().endswith("\r" + " " * len("Comparing: ts  50 %") + "\r")
+        clock.now += 1
+        report("ts", math.nan)
+        assert stream.getvalue().endswith("\rComparing: ts      ")
+    assert stream.getvalue().endswith("\r" + " " * len("Comparing: ts") + "\r")
 
 
 @pytest.mark.parametrize(

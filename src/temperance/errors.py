@@ -164,7 +164,32 @@ def listed(values: Iterable[object], write: Callable[[Any], str] = excerpt) -> s
 
 def reason_of(error: Exception) -> str:
     """Return the first line of another library's error, for a sentence about what it could not do."""
-    return str(error).strip().partition("\n")[0][:MAX_REASON]
+    return str(error).strip().partition("\n")[0][:MAX_REASON].rstrip(".") or type(error).__name__
+
+
+def file_error(path: Path, sentence: str, key: str = "", remedy: Remedy | None = None) -> InputError:
+    """Return an error about a file, or about what it holds under `key`."""
+    return InputError(sentence, remedy=remedy, where=f"{path}, {key}" if key else f"{path}")
+
+
+@contextmanager
+def library_errors(
+    path: Path,
+    sentence: str,
+    key: str = "",
+    *,
+    of: type[Exception] | tuple[type[Exception], ...] = Exception,
+) -> Iterator[None]:
+    """Turn errors of a library into one about the file, whose sentence has {} for the library's reason.
+
+    A damaged file can make a library fail anywhere, with any error.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except of as error:
+        raise file_error(path, sentence.format(reason_of(error)), key) from error
 
 
 def guess(value: object, choices: Iterable[str]) -> str:

@@ -6,6 +6,7 @@ notebook, and it is erased at the end. Logs and pipes stay clean.
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 Report = Callable[[str, float], None]
-"""A function of the current step and the fraction done."""
+"""A function of the current step and the fraction done, which is NaN if it is not known."""
 Progress = Report | bool | None
 """A function to call, True for a line on standard error, False or None for nothing."""
 
@@ -54,7 +55,7 @@ def reporting(
             return
         next_update = now + _PAUSE
         doing = f"{title}: {what}" if what else title
-        text = f"{doing[: _WIDTH - 6]} {100 * share:3.0f} %"
+        text = doing[:_WIDTH] if math.isnan(share) else f"{doing[: _WIDTH - 6]} {100 * share:3.0f} %"
         stream.write(f"\r{text.ljust(width)}")
         stream.flush()
         width = len(text)

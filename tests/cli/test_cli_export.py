@@ -88,7 +88,7 @@ REFUSED = {
     "no classifier": (("cal.json", "a.onnx", "--append", "none.onnx"), "none.onnx: no such file"),
     "a classifier that is none": (
         ("cal.json", "a.onnx", "--append", "cal.json"),
-        "cal.json must be a valid ONNX",
+        "cal.json: must be a valid ONNX",
     ),
 }
 

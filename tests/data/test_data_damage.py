@@ -15,6 +15,7 @@ from refusal import refused, write
 
 from temperance import InputError
 from temperance.data import open_rows, simulate
+from temperance.data.formats import npy
 
 N, K = 6, 3
 LOGITS = np.arange(N * K, dtype=np.float32).reshape(N, K)
@@ -60,10 +61,12 @@ def test_a_pickle_under_the_name_of_an_array_is_not_run():
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_a_npz_with_a_wrong_number_fails_its_checksum(save, order):
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.95])
+def test_a_npz_with_a_wrong_number_fails_its_checksum(save, order, share, monkeypatch):
+    monkeypatch.setattr(npy, "FILL_BYTES", 4096)
     save("val.npz", logits=np.asarray(np.random.default_rng(0).random((5000, 3)), order=order))
     content = bytearray(Path("val.npz").read_bytes())
-    content[70000] ^= 1
+    content[int(share * len(content))] ^= 1
     write("val.npz", content)
     rows = open_rows("val.npz", need_labels=False)
     for read in (rows.array, lambda: list(rows.blocks(7))):

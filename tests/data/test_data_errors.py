@@ -128,7 +128,7 @@ def test_a_task_file_needs_a_part_and_a_plain_file_has_none():
         (LABELS - 1, "found other numbers, such as -1, in 2 rows (first: row 0)"),
         (
             np.array(list("abcdef"), object),
-            "are stored as a pickle and could run code. Save text as np.array(labels, dtype=str)",
+            "could run code. Save a plain array of numbers. Save text as np.array(labels, dtype=str)",
         ),
     ],
 )
@@ -205,15 +205,20 @@ class Without:
 
 
 @pytest.mark.parametrize(
-    ("package", "suffix", "extra"),
-    [("torch", ".pt", "torch"), ("pyarrow", ".parquet", "io"), ("h5py", ".h5", "io")],
+    ("package", "format", "extra"),
+    [
+        ("torch", "a .pt", "torch"),
+        ("pyarrow", "a .parquet", "io"),
+        ("h5py", "a .h5", "io"),
+        ("openpyxl", "an .xlsx", "excel"),
+    ],
 )
-def test_a_missing_package_is_named_with_the_way_to_get_it(package, suffix, extra, monkeypatch):
-    write(f"val{suffix}", b"x")
+def test_a_missing_package_is_named_with_the_way_to_get_it(package, format, extra, monkeypatch):
+    path = f"val{format.split()[1]}"
+    write(path, b"x")
     for name in [name for name in sys.modules if re.match(rf"{package}(\.|$)", name)]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(sys, "meta_path", [Without(package), *sys.meta_path])
     refused(
-        f'val{suffix}: a {suffix} file needs the package {package}: pip install "temperance[{extra}]"',
-        path=f"val{suffix}",
+        f'{path}: {format} file needs the package {package}: pip install "temperance[{extra}]"', path=path
     )

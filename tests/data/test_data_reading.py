@@ -77,6 +77,7 @@ def test_every_format_can_be_a_file_of_labels(saved, tmp_path):
     rows = open_rows(tmp_path / "scores.npy", kind="logits", labels=saved(labels=LABELS))
     np.testing.assert_array_equal(rows.labels, LABELS)
     assert rows.key == ""
+    assert parts(tmp_path / "scores.npy") == ()
 
 
 def test_arrays_on_disk_are_the_same_as_in_memory(saved, monkeypatch):
@@ -207,11 +208,6 @@ def test_one_part_alone_needs_no_choice_and_a_labels_file_may_be_a_task_file(tmp
     rows = open_rows(tmp_path / "half.npz", labels=tmp_path / "task.npz")
     assert (rows.key, rows.kind) == ("probs_val", "probs")
     np.testing.assert_array_equal(rows.labels, LABELS)
-
-
-def test_plain_files_have_no_parts(tmp_path):
-    np.save(tmp_path / "a.npy", LOGITS)
-    assert parts(tmp_path / "a.npy") == ()
 
 
 def test_a_file_with_both_is_read_as_logits_by_default(tmp_path):

@@ -153,14 +153,6 @@ def test_weights_of_any_narrow_tensor_type_are_read(task, torch):
         assert cal.temperature_ == TemperatureScaling().fit(task.logits, task.labels, weights).temperature_
 
 
-def test_logits_from_probs_are_logarithms_and_the_log_odds_of_two_classes():
-    probs = np.array([[0.2, 0.3, 0.5], [1.0, 0.0, 0.0]])
-    with np.errstate(divide="ignore"):
-        np.testing.assert_array_equal(logits_from_probs(probs, floor=0), np.log(probs))
-    np.testing.assert_allclose(logits_from_probs([0.5, 0.9, 1.0], floor=0), [0, np.log(9), np.inf])
-    assert logits_from_probs(probs.astype(np.float32)).dtype == np.float32
-
-
 def test_logits_from_probs_keeps_the_container_and_refuses_other_numbers(torch):
     for dtype in PRECISION:
         probs = torch.tensor([[0.25, 0.75]], dtype=getattr(torch, dtype))

@@ -8,7 +8,7 @@ from compared import CLASS_KEEPING
 from scipy.special import softmax
 from sklearn.exceptions import NotFittedError
 
-from temperance import InputError, TemperatureScaling, logits_from_probs, make_calibrator
+from temperance import InputError, logits_from_probs, make_calibrator
 
 USES = [
     (key, use) for key in CLASS_KEEPING for use in ("temperature", "transform", "predict_proba", "predict")
@@ -92,14 +92,6 @@ def test_a_class_masked_in_every_row_counts_as_absent(method, fit, task):
     tolerance = {"rtol": 0, "atol": 5e-3} if method == "bayes" else {"rtol": 1e-5}
     np.testing.assert_allclose(np.delete(probs, 2, axis=1), without.predict_proba(task.logits), **tolerance)
     np.testing.assert_array_equal(cal.predict(masked), masked.argmax(axis=1))
-
-
-def test_a_masked_class_does_not_change_the_temperature_of_ts(task):
-    masked = np.insert(task.logits, 0, -np.inf, axis=1)
-    with_mask = TemperatureScaling().fit(masked, task.labels + 1).temperature_
-    assert with_mask == pytest.approx(
-        TemperatureScaling().fit(task.logits, task.labels).temperature_, rel=1e-9
-    )
 
 
 @pytest.mark.parametrize("method", ALLOW_MASKS)

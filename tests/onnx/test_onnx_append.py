@@ -368,7 +368,7 @@ def test_the_classifier_is_not_replaced(calibrator_of, classifier):
 @pytest.mark.parametrize("content", [b"", b"no model", b"\x08\x07" * 5])
 def test_a_file_that_is_not_a_model_is_refused(content, calibrator_of, tmp_path, target):
     (tmp_path / "bad.onnx").write_bytes(content)
-    with pytest.raises(InputError, match=r"bad.onnx must be a valid ONNX model; ONNX says"):
+    with pytest.raises(InputError, match=r"bad.onnx: must be a valid ONNX model; ONNX says"):
         calibrator_of("ts").to_onnx(target, model=tmp_path / "bad.onnx")
 
 

@@ -1,6 +1,6 @@
 """`collect_logits`: all rows in order, nothing else kept, the model unchanged."""
 
-import io
+import math
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -175,15 +175,13 @@ def test_no_rows_and_an_output_without_logits_are_refused():
         collect_logits(lambda x: "no", [(torch.zeros(2, 4), ONE)])
 
 
-def test_the_bar_is_shown_on_request(data, monkeypatch):
-    stderr = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", stderr)
-    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes it for a terminal
-    collect_logits(lambda x: x[:, :3], DataLoader(data, batch_size=5))
-    assert not stderr.getvalue(), "not a terminal"
-    collect_logits(lambda x: x[:, :3], DataLoader(data, batch_size=5), progress=True)
-    assert "logits" in stderr.getvalue()
-    assert "100%" in stderr.getvalue()
+def test_progress_is_reported_with_the_share_of_the_batches_if_they_can_be_counted(data):
+    told = []
+    loader = DataLoader(data, batch_size=15)
+    for batches in (loader, iter(list(loader)), (batch for batch in loader)):
+        collect_logits(lambda x: x[:, :3], batches, progress=lambda *report: told.append(report))
+    assert told[:4] == [("15 rows", 0.5), ("23 rows", 1.0)] * 2
+    assert [what for what, share in told[4:] if math.isnan(share)] == ["15 rows", "23 rows"]
 
 
 def test_a_buffer_grows_and_is_trimmed():

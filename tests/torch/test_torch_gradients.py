@@ -78,9 +78,3 @@ def test_a_model_is_trained_through_the_calibrator(calibrator):
     loss.backward()
     assert model[0].weight.grad.abs().sum() > 0
     assert not list(module.parameters()), "the fitted numbers stay"
-
-
-def test_without_gradients_numpy_computes(calibrator):
-    z = smooth_rows(5).requires_grad_()
-    with torch.no_grad():
-        assert not calibrator("hts").transform(z).requires_grad

@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from compared import CLASS_KEEPING
 from torch import nn
 
 from temperance import InputError, TemperatureScaling
@@ -29,18 +28,6 @@ def test_the_state_is_the_fitted_numbers(variant, calibrator):
     for name, values in parameters.items():
         assert state[name].dtype == torch.float64
         np.testing.assert_array_equal(state[name].numpy(), values)
-
-
-@pytest.mark.parametrize("key", [*CLASS_KEEPING, "bayes, bias"])
-def test_a_state_goes_through_a_file_to_another_module(key, calibrator, tmp_path):
-    cal = calibrator(key)
-    z = rows(5)
-    torch.save(cal.to_torch().state_dict(), tmp_path / "state.pt")
-    other = cal.to_torch()
-    for buffer in other.buffers():
-        buffer.zero_()
-    other.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
-    assert torch.equal(other(z), cal.to_torch()(z))
 
 
 def test_the_state_contains_every_number_that_is_used(calibrator):

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.errors import InputError, Remedy, reason_of
+from temperance.errors import InputError, Remedy, file_error
 from temperance.files import filled_array
 from temperance.inputs.validation import check_number
 
@@ -24,35 +24,6 @@ FILL_BYTES = 1 << 24  # read at a time if the whole array is needed
 TEXT_ROWS = 1 << 16  # of a column of text, at a time
 TEXT = np.dtype("U")
 """The type of an array of text whose width is not known before it is read."""
-
-
-def file_error(path: Path, sentence: str, key: str = "", remedy: Remedy | None = None) -> InputError:
-    """Return an error about a file, or about what it holds under `key`."""
-    return InputError(sentence, remedy=remedy, where=_place(path, key))
-
-
-@contextmanager
-def library_errors(
-    path: Path,
-    sentence: str,
-    key: str = "",
-    *,
-    of: type[Exception] | tuple[type[Exception], ...] = Exception,
-) -> Iterator[None]:
-    """Turn errors of a library into one about the file, whose sentence has {} for the library's reason.
-
-    A damaged file can make a library fail anywhere, with any error.
-    """
-    try:
-        yield
-    except InputError:
-        raise
-    except of as error:
-        raise file_error(path, sentence.format(reason_of(error)), key) from error
-
-
-def _place(path: Path, key: str) -> str:
-    return f"{path}, {key}" if key else f"{path}"
 
 
 class LazyArray(ABC):
@@ -67,7 +38,6 @@ class LazyArray(ABC):
         self.class_names: tuple[str, ...] | None = None
         self.columns: tuple[str, ...] = ()
         """The columns of the array, if the file is a table."""
-        self.calibrated_by: str | None = None
 
     def file_error(self, sentence: str, remedy: Remedy | None = None) -> InputError:
         """Return an error about this array."""
@@ -79,7 +49,7 @@ class LazyArray(ABC):
         try:
             yield
         except InputError as error:
-            error.where = error.where or _place(self.path, self.key)  # a prior is another file
+            error.where = error.where or self.file_error("").where  # a prior is another file
             raise
 
     def check_numbers(self) -> None:
@@ -87,7 +57,7 @@ class LazyArray(ABC):
         if self.dtype.hasobject:
             raise self.file_error(
                 "holds Python objects, which are stored as a pickle and could run code. "
-                "Save a plain array of numbers."
+                "Save a plain array of numbers. Save text as np.array(labels, dtype=str)."
             )
         if self.dtype.kind not in "fiub":
             raise self.file_error(
@@ -109,12 +79,9 @@ class LazyArray(ABC):
 
     def labels(self) -> NDArray[Any]:
         """Return the whole array, which may hold text: class names or row names."""
-        if self.dtype.hasobject:
-            raise self.file_error(
-                "holds Python objects, which are stored as a pickle and could run code. "
-                f"Save text as np.array({self.key or 'labels'}, dtype=str), or integers."
-            )
-        return self._array() if self.dtype.kind == "U" else self.array()
+        if self.dtype.kind != "U":
+            self.check_numbers()
+        return self._array()
 
     @abstractmethod
     def _blocks(self, rows: int) -> Iterator[NDArray[Any]]: ...
@@ -134,10 +101,6 @@ class UnreadableArray(LazyArray):
         self._error = reason if isinstance(reason, InputError) else self.file_error(reason)
 
     def check_numbers(self) -> None:
-        """Raise, always."""
-        raise self._error
-
-    def labels(self) -> NDArray[Any]:
         """Raise, always."""
         raise self._error
 

@@ -15,6 +15,8 @@ KINDS = ("logits", "probs")
 """Names of arrays of scores, and their prefixes in a task file."""
 PARTS = ("val", "test")
 """The sets of rows in a task file."""
+MARK_KEY = "calibrated_by"
+"""The key of the calibrator that made the probabilities of a file."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,16 +19,15 @@ from numpy.typing import NDArray
 
 from temperance.data.formats import ARRAYS, check_file, format_of, open_members
 from temperance.data.formats.columns import check_number_of_classes
-from temperance.data.lazy_array import FILL_BYTES, LazyArray, file_error
-from temperance.data.read_options import KINDS, PARTS, ReadOptions
-from temperance.errors import InputError, Remedy, listed, rows_from
+from temperance.data.lazy_array import FILL_BYTES, LazyArray
+from temperance.data.read_options import KINDS, MARK_KEY, PARTS, ReadOptions
+from temperance.errors import InputError, Remedy, file_error, listed, rows_from
 from temperance.files import filled_array
 from temperance.inputs.labels import check_labels
 from temperance.inputs.probabilities import MIN_FLOOR, LowEnd, logits_from_probs
 from temperance.inputs.validation import check_choice
 
 CLASS_KEYS = ("classes", "class_names")
-MARK_KEY = "calibrated_by"
 _BESIDE_SCORES = ("labels", "ids", MARK_KEY, *CLASS_KEYS)
 
 
@@ -81,15 +80,11 @@ class RowFile:
     labels: NDArray[np.intp] | None
     stored: LazyArray = field(repr=False)
     class_names: tuple[str, ...] | None = None
-    """The names of the classes, in the order of the columns; None if they are numbered."""
     stored_labels: LazyArray | None = field(default=None, repr=False)
     stored_ids: LazyArray | None = field(default=None, repr=False)
     calibrated_by: str | None = None
-    """The calibrator that made these probabilities, if the file says so."""
     floor: float | None = None
-    """Smaller probabilities are raised to this value; None means the floor of the rows themselves."""
     raises: bool | None = None
-    """Whether there are smaller ones; None if that is not known."""
 
     @classmethod
     def open(cls, path: Path, options: ReadOptions, *, need_labels: bool = True) -> RowFile:
@@ -108,7 +103,7 @@ class RowFile:
         ids = members.get("ids")
         if ids is not None and (ids.shape != stored.shape[:1] or ids.dtype.kind not in "Uiuf"):
             ids = None
-        calibrated_by, mark = stored.calibrated_by, members.get(MARK_KEY)
+        calibrated_by, mark = None, members.get(MARK_KEY)
         if mark is not None and mark.dtype.kind == "U":
             calibrated_by = " ".join(mark.labels().ravel().tolist())
         rows = cls(path, stored.key, kind, None, stored, names, labels, ids, calibrated_by, options.floor)

@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from temperance.data.formats.arrow import MARK
 from temperance.data.formats.columns import NAMELESS, STEMS
-from temperance.data.lazy_array import file_error
-from temperance.data.rows_file import MARK_KEY
+from temperance.data.read_options import MARK_KEY
+from temperance.errors import file_error
 from temperance.files import atomic_file, check_writable
 from temperance.inputs.validation import check_choice
 from temperance.loaders import import_optional

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from google.protobuf.message import DecodeError, EncodeError
 from onnx import (
     ModelProto,
     NodeProto,
@@ -20,19 +21,20 @@ from onnx import (
     defs,
     helper,
     load,
+    shape_inference,
     version_converter,
 )
 
 from temperance.calibrators import Calibrator
 from temperance.calibrators.estimator import model_of
-from temperance.errors import InputError
+from temperance.errors import InputError, library_errors, reason_of
 from temperance.files import check_regular, check_writable
 from temperance.formulas.model import Model
 from temperance.inputs.probabilities import check_floor
 from temperance.onnx.classifier import (
-    explaining_damage,
     holds_probabilities,
     names_in,
+    nodes_behind,
     readers_in,
     side_files,
 )
@@ -46,6 +48,21 @@ WORKING: dict[int, Any] = {
     TensorProto.FLOAT16: np.float32,
     TensorProto.BFLOAT16: np.float32,
 }
+_DAMAGE = (
+    DecodeError,
+    EncodeError,
+    checker.ValidationError,
+    shape_inference.InferenceError,
+    UnicodeError,  # text that is not UTF-8
+    AttributeError,
+    IndexError,
+    KeyError,
+    TypeError,
+    ValueError,
+    RuntimeError,
+    RecursionError,
+)
+"""Errors of reading a damaged classifier, wherever it is read."""
 OLDEST_IR = 4  # from this version on, a constant need not be an input as well
 
 
@@ -114,17 +131,17 @@ def append_to_onnx(
     check_floor(floor)
     source_file, fitted = Path(model), model_of(calibrator)
     check_regular(source_file)
-    with explaining_damage(source_file):
+    invalid = "must be a valid ONNX model; ONNX says: {}. Export it again."
+    with library_errors(source_file, invalid, of=_DAMAGE):
         classifier = _read(source_file)
         _check_folder(classifier, source_file, Path(path))
         classifier, opset = _with_known_opset(classifier, source_file)
         found = _find_output(classifier, output)
         kind, is_single = _check_output(found, fitted.n_classes)
         taken = set(names_in(classifier.graph))
-        names = ["probabilities", "calibrated_probabilities"]
-        names += [f"calibrated_probabilities_{i}" for i in range(2, len(taken) + 3)]
-        name = next(name for name in names if name not in taken)
         graph = Graph(WORKING[kind], opset=opset, taken=taken)
+        names = ("probabilities", "calibrated_probabilities", f"{graph.prefix}_probabilities")
+        name = next(name for name in names if name not in taken)
         softmax = _softmax_behind(classifier, found.name, "Sigmoid" if is_single else "Softmax")
         source = Array(graph, softmax[-1].input[0] if softmax else found.name)
         in_probs = not softmax and holds_probabilities(fitted, classifier, found.name, from_probs)
@@ -186,7 +203,7 @@ def _with_known_opset(model: ModelProto, path: Path) -> tuple[ModelProto, int]:
         raised = version_converter.convert_version(model, OLDEST_OPSET)
     except Exception as error:  # it may have several kinds of errors
         raise InputError(
-            f"{wanted}, to which ONNX cannot raise it: {str(error).strip().splitlines()[0]}. "
+            f"{wanted}, to which ONNX cannot raise it: {reason_of(error)}. "
             "Export the classifier again, with a newer opset."
         ) from error
     del raised.metadata_props[:]  # some versions of ONNX drop it
@@ -234,19 +251,12 @@ def _softmax_behind(model: ModelProto, output: str, operator: str) -> list[NodeP
 
     For a single score of two classes it is a Sigmoid.
     """
-    passed: list[NodeProto] = []
-    for node in reversed(model.graph.node):  # nodes are in the order of their use
-        if output not in node.output or node.domain not in ("", "ai.onnx"):
-            continue
-        passed.append(node)
-        if node.op_type == operator:
-            axis = [attribute.i for attribute in node.attribute if attribute.name == "axis"]
-            # The default axis is 1 or the last, by opset: the same with two axes.
-            return passed if axis in ([], [-1], [1]) else []
-        if node.op_type != "Identity":
-            break
-        output = node.input[0]
-    return []
+    nodes = nodes_behind(model, output)
+    if not nodes or nodes[-1].op_type != operator or nodes[-1].domain not in ("", "ai.onnx"):
+        return []
+    axis = [attribute.i for attribute in nodes[-1].attribute if attribute.name == "axis"]
+    # The default axis is 1 or the last, by opset: the same with two axes.
+    return nodes if axis in ([], [-1], [1]) else []
 
 
 def _remove_unread(model: ModelProto, nodes: list[NodeProto]) -> None:

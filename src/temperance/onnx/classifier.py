@@ -1,4 +1,4 @@
-"""What a classifier's graph holds: names, weight files, logits or probabilities; and damage, in one sentence.
+"""What a classifier's graph holds: names, weight files, logits or probabilities.
 
 Calibrating probabilities as if they were logits gives numbers that look right and are not. So the graph and
 the calibrator must agree, or the user must say what the output holds. scikit-learn's converter also calls raw
@@ -7,21 +7,17 @@ scores `probabilities`, so a name counts only if the node that makes the output 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from google.protobuf.message import DecodeError, EncodeError
 from onnx import (
     AttributeProto,
     GraphProto,
     ModelProto,
     NodeProto,
     TensorProto,
-    checker,
     helper,
     numpy_helper,
-    shape_inference,
 )
 
 from temperance.errors import InputError, Remedy
@@ -52,7 +48,7 @@ def side_files(graph: GraphProto) -> set[str]:
     for part in _graphs(graph):
         tensors += part.initializer
         for attribute in _attributes(part):
-            tensors += [*attribute.tensors, *([attribute.t] if attribute.HasField("t") else [])]
+            tensors += [attribute.t, *attribute.tensors]
     return {
         entry.value
         for tensor in tensors
@@ -65,7 +61,7 @@ def side_files(graph: GraphProto) -> set[str]:
 def _graphs(graph: GraphProto) -> Iterator[GraphProto]:
     yield graph
     for attribute in _attributes(graph):
-        for part in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+        for part in (attribute.g, *attribute.graphs):  # an empty graph if it has none
             yield from _graphs(part)
 
 
@@ -74,57 +70,54 @@ def _attributes(graph: GraphProto) -> Iterator[AttributeProto]:
         yield from node.attribute
 
 
-PROBABILITY_TRANSFORMS = ("LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT")
+PROBABILITY_TRANSFORMS = (b"LOGISTIC", b"SOFTMAX", b"SOFTMAX_ZERO", b"PROBIT")
+
+
+def nodes_behind(model: ModelProto, output: str, passing: Sequence[str] = ("Identity",)) -> list[NodeProto]:
+    """Return the nodes that make an output, from the last back to the first that does not pass numbers on."""
+    found: list[NodeProto] = []
+    for node in reversed(model.graph.node):  # nodes are in the order of their use
+        if output in node.output:
+            found.append(node)
+            if node.op_type not in passing:
+                break
+            output = node.input[0]
+    return found
 
 
 def _evidence_for(model: ModelProto, output: str) -> tuple[str | None, str]:
     """Return what an output holds: "probabilities", "logits", or None if unknown; and the reason."""
-    wanted = output
-    for node in reversed(model.graph.node):  # nodes are in the order of their use
-        if wanted not in node.output:
-            continue
-        if node.op_type not in ("Identity", "Cast"):  # which pass numbers on
-            if kind := _kind_by_node(node):
-                return kind, f"the node {node.op_type} makes it"
-            break
-        wanted = node.input[0]
+    for node in nodes_behind(model, output, ("Identity", "Cast"))[-1:]:
+        if kind := _kind_by_node(node):
+            return kind, f"the node {node.op_type} makes it"
     return ("probabilities", "its name says so") if "prob" in output.lower() else (None, "")
 
 
 def _kind_by_node(node: NodeProto) -> str | None:
-    attributes = {attribute.name: attribute for attribute in node.attribute}
+    attributes = {one.name: helper.get_attribute_value(one) for one in node.attribute}
     if node.op_type in ("Softmax", "Sigmoid"):
         return "probabilities"
     if node.op_type == "LogSoftmax":
         return "logits"
     if node.op_type == "Normalizer":
-        return "probabilities" if _text(attributes.get("norm"), "MAX") == "L1" else None
-    if node.op_type in ("LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier"):
-        return _kind_of_classifier(node.op_type, attributes)
-    return None
-
-
-def _kind_of_classifier(operator: str, attributes: dict[str, AttributeProto]) -> str:
-    if _text(attributes.get("post_transform"), "NONE") in PROBABILITY_TRANSFORMS:
+        return "probabilities" if attributes.get("norm") == b"L1" else None
+    if node.op_type not in ("LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier"):
+        return None
+    if attributes.get("post_transform") in PROBABILITY_TRANSFORMS:
         return "probabilities"
-    if operator == "SVMClassifier":
+    if node.op_type == "SVMClassifier":
         return "probabilities" if _numbers(attributes, "prob_a") else "logits"
-    if operator == "LinearClassifier":
+    if node.op_type == "LinearClassifier":
         return "logits"
     # The leaves of a forest hold shares; those of boosted trees hold positive and negative steps.
     steps = [*_numbers(attributes, "class_weights"), *_numbers(attributes, "base_values")]
     return "logits" if min(steps, default=0.0) < 0 else "probabilities"
 
 
-def _text(attribute: AttributeProto | None, default: str) -> str:
-    return default if attribute is None else attribute.s.decode()
-
-
-def _numbers(attributes: dict[str, AttributeProto], name: str) -> list[float]:
-    if name in attributes:
-        return [float(value) for value in helper.get_attribute_value(attributes[name])]
-    tensor = attributes.get(f"{name}_as_tensor")
-    return [] if tensor is None else numpy_helper.to_array(tensor.t).ravel().tolist()
+def _numbers(attributes: dict[str, Any], name: str) -> list[float]:
+    if (tensor := attributes.get(f"{name}_as_tensor")) is not None:
+        return numpy_helper.to_array(tensor).ravel().tolist()
+    return list(attributes.get(name, ()))
 
 
 def holds_probabilities(fitted: Model, classifier: ModelProto, output: str, said: bool | None) -> bool:
@@ -165,34 +158,3 @@ def _refusal(classifier: ModelProto, output: str, reason: str) -> InputError:
         return InputError(fact, remedy=Remedy("output", (others[0],)))
     advice = "If it was fitted on their logarithms, as logits_from_probs gives them, say so."
     return InputError(fact, advice=advice, remedy=Remedy("from_probs", (True,)))
-
-
-_DAMAGE = (
-    DecodeError,
-    EncodeError,
-    checker.ValidationError,
-    shape_inference.InferenceError,
-    UnicodeError,  # text that is not UTF-8
-    AttributeError,
-    IndexError,
-    KeyError,
-    TypeError,
-    ValueError,
-    RuntimeError,
-    RecursionError,
-)
-
-
-@contextmanager
-def explaining_damage(path: Path) -> Iterator[None]:
-    """Turn errors of reading a classifier into one about its file."""
-    try:
-        yield
-    except InputError:
-        raise
-    except _DAMAGE as error:
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        reason = lines[0][:200].rstrip(".")
-        raise InputError(
-            f"{path} must be a valid ONNX model; ONNX says: {reason}. Export it again."
-        ) from error

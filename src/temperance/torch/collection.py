@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from temperance.errors import InputError
+from temperance.progress import Progress, reporting
 
 GROWTH = 1.25  # rows beyond the end are cut off, but have been filled with zeros
 
@@ -75,7 +77,7 @@ def collect_logits(
     forward: Forward | None = None,
     ignore_index: int | None = -100,
     max_rows: int | None = None,
-    progress: bool | None = None,
+    progress: Progress = True,
 ) -> tuple[Tensor, Tensor]:
     """Run a model over all batches and return its logits (N, K) and the labels (N,), on the CPU.
 
@@ -99,8 +101,9 @@ def collect_logits(
         Rows with this label are left out.
     max_rows : int, optional
         Stop at this number of rows.
-    progress : bool, optional
-        Show a bar on stderr; by default if it is a terminal.
+    progress : bool, or function of (what, fraction done)
+        True shows a line on standard error if that is a terminal or a notebook. The fraction is NaN if the
+        loader has no length.
 
     Examples
     --------
@@ -117,8 +120,8 @@ def collect_logits(
     where = torch.device(device or ("cpu" if first is None else first.device))
     n_batches = length_hint(loader)  # 0 if unknown, as for an iterable data set
     logits, labels = RowBuffer(), RowBuffer()
-    with _evaluating(model), torch.inference_mode(), _bar(n_batches, progress) as step:
-        for batch in loader:
+    with _evaluating(model), torch.inference_mode(), reporting("Collecting", progress) as report:
+        for number, batch in enumerate(loader, 1):
             z, y = _rows(*(forward or _run)(model, _moved(batch, where)), dim, ignore_index)
             if max_rows is not None:
                 z, y = z[: max_rows - logits.n_rows], y[: max_rows - labels.n_rows]
@@ -126,7 +129,7 @@ def collect_logits(
             expected = min(len(z) * n_batches, max_rows or sys.maxsize)
             logits.add(z, expected)
             labels.add(y, expected)
-            step()
+            report(f"{logits.n_rows} rows", number / n_batches if n_batches else math.nan)
             if logits.n_rows == max_rows:
                 break
     if logits.n_rows == 0:
@@ -147,20 +150,6 @@ def _evaluating(model: Any) -> Iterator[None]:
     finally:
         for part, mode in modes:
             part.training = mode
-
-
-@contextmanager
-def _bar(n_batches: int, progress: bool | None) -> Iterator[Callable[[], None]]:
-    """Yield a function to call after each batch, which updates the progress bar if there is one."""
-    if not (sys.stderr.isatty() if progress is None else progress):
-        yield lambda: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("logits", total=n_batches or None)
-        yield lambda: bar.advance(task)
 
 
 def _moved(batch: Any, device: torch.device) -> Any:

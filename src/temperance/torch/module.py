@@ -123,24 +123,6 @@ class TorchOps:
 TORCH: TensorOps = TorchOps()
 
 
-def is_binary(logits: Tensor, model: Model) -> bool:
-    """Say whether these are the (N,) logits of a binary classifier."""
-    return logits.ndim == 1 and model.n_classes == 2
-
-
-def as_rows(logits: Tensor, model: Model, dim: int) -> Tensor:
-    """Return (..., K) logits in the type of the computation."""
-    if logits.ndim == 0 or not -logits.ndim <= dim < logits.ndim:
-        raise InputError(
-            f"logits must have an axis {dim}, that of the classes; found shape {tuple(logits.shape)}."
-        )
-    z = logits.to(working_dtype(logits))
-    if is_binary(logits, model):
-        return torch.stack([torch.zeros_like(z), z], dim=-1)
-    check_columns(model, tuple(z.shape) if z.ndim > 1 else (1, *z.shape), dim if z.ndim > 1 else 1)
-    return z.movedim(dim, -1)
-
-
 class CalibratorModule(nn.Module):
     """The result of `Calibrator.to_torch`: `transform` for tensors of any shape, device and float type.
 
@@ -168,6 +150,8 @@ class CalibratorModule(nn.Module):
     torch.Size([2, 3])
     """
 
+    method = "transform"
+
     def __init__(self, calibrator: Calibrator | Model, dim: int = -1) -> None:
         super().__init__()
         self._model = model_of(calibrator)
@@ -177,16 +161,7 @@ class CalibratorModule(nn.Module):
 
     def forward(self, logits: Tensor) -> Tensor:
         """Return calibrated logits."""
-        dim = -1 if is_binary(logits, self._model) else self.dim
-        z = as_rows(logits, self._model, dim)
-        arrays = {name: held.to(z.dtype) for name, held in self.named_buffers()}
-        model = self._model.with_arrays(arrays)
-        result: Tensor = model.calibrate(TensorRows(z, self._model.n_classes, TORCH))
-        if is_binary(logits, self._model):
-            result = result[..., 1] - result[..., 0]
-        else:
-            result = result.movedim(-1, dim)
-        return result.to(logits.dtype) if logits.is_floating_point() else result
+        return _compute(self._model, dict(self.named_buffers()), self.method, logits, self.dim, check=False)
 
     def extra_repr(self) -> str:
         """Describe the calibrator."""
@@ -204,16 +179,10 @@ class CalibratorModule(nn.Module):
         return self
 
 
-class _Probabilities(nn.Module):
-    """Logits (batch, K) to probabilities; the largest is subtracted first, as in `temperance.onnx.model`."""
+class _Probabilities(CalibratorModule):
+    """Logits to probabilities."""
 
-    def __init__(self, model: Model) -> None:
-        super().__init__()
-        self.calibrator = CalibratorModule(model)
-
-    def forward(self, logits: Tensor) -> Tensor:
-        calibrated: Tensor = self.calibrator(logits - logits.amax(dim=-1, keepdim=True))
-        return calibrated.softmax(dim=-1)
+    method = "predict_proba"
 
 
 def save_program(calibrator: Calibrator | Model, path: str | Path, *, overwrite: bool = False) -> None:
@@ -268,21 +237,39 @@ def apply(model: Model, method: str, logits: Tensor, dim: int = -1) -> Tensor:
     >>> probs.shape, probs.requires_grad
     (torch.Size([2, 3]), True)
     """
-    dtype = working_dtype(logits)
     arrays = {
-        name: torch.from_numpy(np.array(values, np.float64)).to(dtype).to(logits.device)
+        name: torch.from_numpy(np.array(values, np.float64)).to(working_dtype(logits)).to(logits.device)
         for name, values in model.arrays().items()
     }
-    binary = is_binary(logits, model)
-    z = given = as_rows(logits, model, dim=-1 if binary else dim)
+    return _compute(model, arrays, method, logits, dim, check=True)
+
+
+def _compute(
+    model: Model, arrays: dict[str, Tensor], method: str, logits: Tensor, dim: int, *, check: bool
+) -> Tensor:
+    """Return the result of `method`, with the fitted numbers in `arrays`; invalid rows raise if checked."""
+    binary = logits.ndim == 1 and model.n_classes == 2  # (N,), the logits of the second class
+    if logits.ndim == 0 or not (binary or -logits.ndim <= dim < logits.ndim):
+        raise InputError(
+            f"logits must have an axis {dim}, that of the classes; found shape {tuple(logits.shape)}."
+        )
+    z = logits.to(working_dtype(logits))
+    if binary:
+        z = torch.stack([torch.zeros_like(z), z], dim=-1)
+    else:
+        check_columns(model, tuple(z.shape) if z.ndim > 1 else (1, *z.shape), dim if z.ndim > 1 else 1)
+        z = z.movedim(dim, -1)
+    given = z
     if method == "predict_proba":
         # Subtracting the largest logit changes no result, and z / T keeps its digits.
         z = z - torch.gather(z, -1, z.argmax(dim=-1, keepdim=True))
     if method == "predict" and model.keeps_class:
         result = z
     else:
-        result = evaluate(model.with_arrays(arrays), method, TensorRows(z, model.n_classes, TORCH))
-    _check(model, method, given, result)
+        fitted = model.with_arrays({name: held.to(z.dtype) for name, held in arrays.items()})
+        result = evaluate(fitted, method, TensorRows(z, model.n_classes, TORCH))
+    if check:
+        _check(model, method, given, result)
     if method == "predict_proba":
         result = torch.softmax(result, dim=-1)
     elif method == "predict":

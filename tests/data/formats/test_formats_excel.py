@@ -1,6 +1,5 @@
 """Excel workbooks as pandas and openpyxl write them."""
 
-import sys
 from zipfile import ZipFile
 
 import numpy as np
@@ -70,13 +69,6 @@ def test_a_file_that_is_not_a_table_is_refused(path):
         open_rows(save(path))
     path.write_bytes(path.read_bytes()[:-50])
     with pytest.raises(InputError, match="is not an Excel workbook, or is damaged"):
-        open_rows(path)
-
-
-def test_the_package_that_is_missing_is_named(path, monkeypatch):
-    save(path, ["prob_0", "prob_1", "label"], [0.25, 0.75, 1])
-    monkeypatch.setitem(sys.modules, "openpyxl", None)
-    with pytest.raises(InputError, match=r"needs the package openpyxl: pip install \"temperance\[excel\]\""):
         open_rows(path)
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from temperance.data.formats import arrow, csv, excel, hdf5, json_lines, npy, safetensors, torch
 from temperance.data.formats.compression import unless_inflated
-from temperance.data.lazy_array import LazyArray, file_error
+from temperance.data.lazy_array import LazyArray
 from temperance.data.read_options import ReadOptions
-from temperance.errors import Remedy
+from temperance.errors import Remedy, file_error
 from temperance.files import check_regular
 
 Members = Callable[[Path, ReadOptions], dict[str, LazyArray]]

@@ -6,9 +6,9 @@ forms: a file, which is what Feather is, and a stream, which the datasets packag
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.data.formats.columns import Columns, group, not_numbers
-from temperance.data.lazy_array import TEXT, LazyArray, UnreadableArray, file_error, library_errors
-from temperance.data.read_options import ReadOptions
+from temperance.data.lazy_array import TEXT, ArrayInMemory, LazyArray, UnreadableArray
+from temperance.data.read_options import MARK_KEY, ReadOptions
+from temperance.errors import file_error, library_errors
 from temperance.loaders import import_optional
 
-MARK = b"temperance.calibrated_by"
+MARK = f"temperance.{MARK_KEY}".encode()
 """The key of the metadata with the calibrator that made the probabilities."""
 # No read-ahead of whole row groups, and a small buffer for each column, of which there may be thousands. What
 # remains in memory is a page of each column, by default 1 MB; a column of lists needs far less.
@@ -38,61 +39,22 @@ def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
         index = tuple(name for name in noted if isinstance(name, str) and name in schema.names)
         groups = group(path, list(schema.names), replace(choice, index=index))
         found = {key: _stored(path, key, columns, table) for key, columns in groups.items()}
-    mark = (schema.metadata or {}).get(MARK)
-    for array in found.values():
-        array.calibrated_by = None if mark is None else mark.decode(errors="replace")
+    if mark := (schema.metadata or {}).get(MARK):
+        found[MARK_KEY] = ArrayInMemory(path, MARK_KEY, np.array([mark.decode(errors="replace")]))
     return found
 
 
-class _ParquetTable:
-    """An open .parquet: its schema, its number of rows, and its record batches."""
+@dataclass(frozen=True)
+class _Table:
+    """An open table: its schema, its rows, and record batches of at most some rows of some columns."""
 
-    def __init__(self, file: Any) -> None:
-        self.schema = file.schema_arrow
-        self.n_rows = file.metadata.num_rows
-        if self.n_rows < 0:
-            raise ValueError(f"its footer says {self.n_rows} rows")
-        self._file = file
-
-    def batches(self, rows: int, names: list[str]) -> Iterator[Any]:
-        """Yield record batches of these columns, of at most `rows` rows."""
-        yield from self._file.iter_batches(rows, columns=names)
-
-
-class _ArrowTable:
-    """An open Arrow file or stream, with the same attributes."""
-
-    def __init__(self, pyarrow: Any, source: Any, *, is_stream: bool) -> None:
-        self._pyarrow, self._source, self._is_stream = pyarrow, source, is_stream
-        self.schema = self._reader(None).schema
-        first = self.schema.names[:1]
-        self.n_rows = sum(batch.num_rows for batch in self._whole_batches(first)) if first else 0
-
-    def batches(self, rows: int, names: list[str]) -> Iterator[Any]:
-        """Yield record batches of these columns, of at most `rows` rows."""
-        for batch in self._whole_batches(names):
-            batch.validate(full=True)  # damaged offsets would point outside the file
-            for start in range(0, batch.num_rows, rows):
-                yield batch.slice(start, rows)
-
-    def _whole_batches(self, names: list[str]) -> Iterator[Any]:
-        reader = self._reader(names)
-        if self._is_stream:
-            yield from reader
-        else:
-            yield from map(reader.get_batch, range(reader.num_record_batches))
-
-    def _reader(self, names: list[str] | None) -> Any:
-        """Open the file from the start, for some columns or for all."""
-        places = None if names is None else [self.schema.names.index(name) for name in names]
-        options = self._pyarrow.ipc.IpcReadOptions(included_fields=places)
-        self._source.seek(0)
-        read = self._pyarrow.ipc.open_stream if self._is_stream else self._pyarrow.ipc.open_file
-        return read(self._source, options=options)
+    schema: Any
+    n_rows: int
+    batches: Callable[[int, list[str]], Iterator[Any]]
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[_ParquetTable | _ArrowTable]:
+def _opened(path: Path) -> Iterator[_Table]:
     pyarrow = import_optional("pyarrow", "io", f"{path}: a {path.suffix} file")
     wrong = "is not {}, or is damaged ({{}}). Copy it again."
     if path.suffix.lower() in (".parquet", ".pq"):
@@ -102,7 +64,12 @@ def _opened(path: Path) -> Iterator[_ParquetTable | _ArrowTable]:
             library_errors(path, wrong.format("a Parquet file")),
             parquet.ParquetFile(path, **_PARQUET_OPTIONS) as file,
         ):
-            yield _ParquetTable(file)
+            n_rows = file.metadata.num_rows
+            if n_rows < 0:
+                raise ValueError(f"its footer says {n_rows} rows")
+            yield _Table(
+                file.schema_arrow, n_rows, lambda rows, names: file.iter_batches(rows, columns=names)
+            )
         return
     with path.open("rb") as file:
         start = file.read(6)
@@ -114,10 +81,33 @@ def _opened(path: Path) -> Iterator[_ParquetTable | _ArrowTable]:
         library_errors(path, wrong.format("an Arrow or Feather file")),
         pyarrow.OSFile(str(path)) as source,
     ):
-        yield _ArrowTable(pyarrow, source, is_stream=start != b"ARROW1")
+        yield _arrow_table(pyarrow.ipc, source, is_stream=start != b"ARROW1")
 
 
-def _stored(path: Path, key: str, columns: Columns, table: _ParquetTable | _ArrowTable) -> LazyArray:
+def _arrow_table(ipc: Any, source: Any, *, is_stream: bool) -> _Table:
+    def reader(names: list[str] | None) -> Any:
+        """Open the file from the start, for some columns or for all."""
+        places = None if names is None else [schema.names.index(name) for name in names]
+        source.seek(0)
+        read = ipc.open_stream if is_stream else ipc.open_file
+        return read(source, options=ipc.IpcReadOptions(included_fields=places))
+
+    def whole_batches(names: list[str]) -> Iterator[Any]:
+        opened = reader(names)
+        return opened if is_stream else map(opened.get_batch, range(opened.num_record_batches))
+
+    def batches(rows: int, names: list[str]) -> Iterator[Any]:
+        for batch in whole_batches(names):
+            batch.validate(full=True)  # damaged offsets would point outside the file
+            for start in range(0, batch.num_rows, rows):
+                yield batch.slice(start, rows)
+
+    schema = reader(None).schema
+    first = schema.names[:1]
+    return _Table(schema, sum(batch.num_rows for batch in whole_batches(first)) if first else 0, batches)
+
+
+def _stored(path: Path, key: str, columns: Columns, table: _Table) -> LazyArray:
     from pyarrow import types
 
     kinds = [table.schema.field(name).type for name in columns.names]
@@ -146,7 +136,7 @@ def _stored(path: Path, key: str, columns: Columns, table: _ParquetTable | _Arro
     return _ArrowArray(path, key, columns, shape, dtype)
 
 
-def _list_width(table: _ParquetTable | _ArrowTable, name: str, kind: Any, types: Any) -> int:
+def _list_width(table: _Table, name: str, kind: Any, types: Any) -> int:
     if types.is_fixed_size_list(kind):
         return int(kind.list_size)
     first = next((batch for batch in table.batches(1, [name]) if batch.num_rows), None)
@@ -163,30 +153,24 @@ class _ArrowArray(LazyArray):
         self.class_names, self.columns = columns.class_names, columns.names
 
     def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
-        held = np.empty((0, *self.shape[1:]), self.dtype)
-        for batch in self._batches(rows):
-            block = self._block(batch)
-            # A batch may end at the end of a row group.
-            held = np.concatenate([held, block]) if len(held) else block
-            if len(held) >= rows:
-                yield held[:rows]
-                held = held[rows:]
-        if len(held):
-            yield held
-
-    def _batches(self, rows: int) -> Iterator[Any]:
-        read = 0
+        held, read = np.empty((0, *self.shape[1:]), self.dtype), 0
         with _opened(self.path) as table:
             for batch in table.batches(rows, list(self.columns)):
                 read += batch.num_rows
-                # Counted before it is yielded: the caller has room for this many rows.
                 if read > self.shape[0]:
-                    break
-                yield batch
+                    break  # the caller has no room for more rows
+                # A batch may end at the end of a row group.
+                block = self._block(batch)
+                held = np.concatenate([held, block]) if len(held) else block
+                if len(held) >= rows:
+                    yield held[:rows]
+                    held = held[rows:]
         if read != self.shape[0]:
             raise self.file_error(
                 f"is damaged: it must have {self.shape[0]} rows; found {read}. Copy it again."
             )
+        if len(held):
+            yield held
 
     def _block(self, batch: Any) -> NDArray[Any]:
         if self.dtype == TEXT:

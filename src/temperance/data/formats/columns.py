@@ -18,9 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from temperance.data.lazy_array import file_error
 from temperance.data.read_options import ReadOptions
-from temperance.errors import MAX_LISTED, InputError, Remedy, excerpt, listed
+from temperance.errors import MAX_LISTED, InputError, Remedy, excerpt, file_error, listed
 
 STEMS = {"logits": "logit", "probs": "prob"}
 LABEL_NAMES = ("label", "labels", "target", "y", "y_true", "class")

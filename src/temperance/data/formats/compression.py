@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from temperance.data.lazy_array import LazyArray, UnreadableArray, file_error, library_errors
+from temperance.data.lazy_array import LazyArray, UnreadableArray
+from temperance.errors import file_error, library_errors
 
 ALWAYS_FINE = 1 << 28  # bytes: small enough, whatever the size of the file
 MAX_PER_BYTE = 200  # the outputs of a classifier compress to about half; only constants come close to this

@@ -24,16 +24,9 @@ from numpy.typing import NDArray
 
 from temperance.data.formats.columns import Columns, group, not_numbers, whole_number
 from temperance.data.formats.compression import open_bytes
-from temperance.data.lazy_array import (
-    TEXT,
-    TEXT_ROWS,
-    LazyArray,
-    UnreadableArray,
-    file_error,
-    library_errors,
-)
+from temperance.data.lazy_array import TEXT, TEXT_ROWS, LazyArray, UnreadableArray
 from temperance.data.read_options import ReadOptions
-from temperance.errors import InputError, excerpt
+from temperance.errors import InputError, excerpt, file_error, library_errors
 
 _EXAMPLE = "logit_0,logit_1,label"
 
@@ -45,18 +38,18 @@ def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
         first = next(lines, (0, ""))[1]
         n_rows = bool(first) + sum(1 for _ in lines)
     groups = group(path, text.names, choice)
-    example = text.cells(first) or []
-    named = any(columns.class_names is not None for columns in groups.values())
+    example = _cells(first, text.separator) or []
     found: dict[str, LazyArray] = {}
     for key, columns in groups.items():
         if key == "labels":
-            found[key] = _LabelColumn(text, key, columns, n_rows, named)
+            found[key] = labels = _LabelColumn(text, key, columns, n_rows)
+            labels.may_be_names = any(others.class_names is not None for others in groups.values())
         elif key == "ids":
-            found[key] = _TextColumn(text, key, columns, n_rows)
+            found[key] = _Columns(text, key, columns, n_rows)
+        elif fault := _fault_in_first(text, key, columns, example):
+            found[key] = UnreadableArray(path, key, fault)
         else:
-            fault = _fault_in_first(text, key, columns, example)
-            scores = _NumberColumns(text, key, columns, n_rows)
-            found[key] = UnreadableArray(path, key, fault) if fault else scores
+            found[key] = _NumberColumns(text, key, columns, n_rows, np.dtype(np.float64))
     return found
 
 
@@ -90,10 +83,6 @@ class _Table:
         with _open_text(self.path, self.encoding) as file:
             file.readline()
             yield ((number, line) for number, line in enumerate(file, 2) if not _is_blank(line))
-
-    def cells(self, line: str) -> list[str] | None:
-        """Return the cells of a line; None if a quoted cell does not end on it."""
-        return _cells(line, self.separator)
 
 
 def _read_dialect(path: Path) -> _Table:
@@ -136,6 +125,7 @@ def _is_blank(line: str) -> bool:
 
 
 def _cells(line: str, separator: str) -> list[str] | None:
+    """Return the cells of a line; None if a quoted cell does not end on it."""
     try:
         found = csv.reader([line], delimiter=separator, strict=True, skipinitialspace=separator != "\t")
         return next(found, [])
@@ -162,15 +152,20 @@ def _check_names(path: Path, line: str, names: list[str]) -> None:
 
 
 class _Columns(LazyArray):
-    """Some columns of the table."""
+    """Some columns of the table, or one of text: cells without spaces at their ends."""
 
     def __init__(
-        self, text: _Table, key: str, columns: Columns, shape: tuple[int, ...], dtype: np.dtype[Any]
+        self, text: _Table, key: str, columns: Columns, n_rows: int, dtype: np.dtype[Any] = TEXT
     ) -> None:
+        shape = (n_rows,) if columns.flat else (n_rows, len(columns.names))
         super().__init__(text.path, key, shape, dtype)
         self.class_names, self.columns = columns.class_names, columns.names
         self._text = text
         self._where = columns.places_in(text.names)
+
+    def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
+        for lines in self._line_blocks(rows):
+            yield np.char.strip(self._load(lines, np.str_)[:, 0])
 
     def _line_blocks(self, rows: int) -> Iterator[dict[int, str]]:
         with self._text.lines() as numbered:
@@ -184,7 +179,7 @@ class _Columns(LazyArray):
 
     def _cells(self, number: int, line: str) -> list[str]:
         """Return the cells of the array; raise if the line and the first have different numbers of cells."""
-        cells, wanted = self._text.cells(line), len(self._text.names)
+        cells, wanted = _cells(line, self._text.separator), len(self._text.names)
         if cells is None:
             raise self.file_error(
                 f"line {number} must close the quotes that it opens. Remove line breaks in cells."
@@ -219,10 +214,6 @@ class _Columns(LazyArray):
 
 class _NumberColumns(_Columns):
     """Columns of scores."""
-
-    def __init__(self, text: _Table, key: str, columns: Columns, n_rows: int) -> None:
-        shape = (n_rows,) if columns.flat else (n_rows, len(columns.names))
-        super().__init__(text, key, columns, shape, np.dtype(np.float64))
 
     def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
         marks: set[str] = set()
@@ -288,23 +279,10 @@ class _NumberColumns(_Columns):
         raise self._not(number, name, "a number", cell, advice)
 
 
-class _TextColumn(_Columns):
-    """A column of text cells, without spaces at their ends."""
+class _LabelColumn(_Columns):
+    """The column of the labels: whole numbers, or class names if the columns have names."""
 
-    def __init__(self, text: _Table, key: str, columns: Columns, n_rows: int) -> None:
-        super().__init__(text, key, columns, (n_rows,), TEXT)
-
-    def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
-        for lines in self._line_blocks(rows):
-            yield np.char.strip(self._load(lines, np.str_)[:, 0])
-
-
-class _LabelColumn(_TextColumn):
-    """The column of the labels: whole numbers or class names."""
-
-    def __init__(self, text: _Table, key: str, columns: Columns, n_rows: int, named: bool) -> None:
-        super().__init__(text, key, columns, n_rows)
-        self._named = named
+    may_be_names = False
 
     def _array(self) -> NDArray[Any]:
         codes, places = [np.empty(0, np.intp)], dict[str, int]()
@@ -312,10 +290,10 @@ class _LabelColumn(_TextColumn):
             different, inverse = np.unique(block, return_inverse=True)
             held = [places.setdefault(cell, len(places)) for cell in different.tolist()]
             codes.append(np.array(held, np.intp)[inverse])
-        values = _label_values(list(places), self._named)
+        values = _label_values(list(places), self.may_be_names)
         whole = np.concatenate(codes)
         if isinstance(values, str):
-            wanted = "a label" if self._named else "a whole number"
+            wanted = "a label" if self.may_be_names else "a whole number"
             row = int(np.flatnonzero(whole == places[values])[0])
             with self._text.lines() as numbered:
                 line = next(islice(numbered, row, None))[0]

@@ -7,7 +7,7 @@ the file is used.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,15 +17,16 @@ import numpy as np
 
 from temperance.data.formats.columns import Columns, group, not_numbers, whole_number
 from temperance.data.formats.compression import is_inflated
-from temperance.data.lazy_array import ArrayInMemory, LazyArray, UnreadableArray, file_error, library_errors
+from temperance.data.lazy_array import ArrayInMemory, LazyArray, UnreadableArray
 from temperance.data.read_options import ReadOptions
-from temperance.errors import InputError, excerpt
+from temperance.errors import InputError, excerpt, file_error, library_errors
 from temperance.loaders import import_optional
 
 
 def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     """Return the arrays of the first sheet."""
-    with _sheet(path) as sheet, closing(_rows(sheet)) as rows:  # the file stays open until all rows are read
+    # The file stays open until all rows are read.
+    with _sheet(path) as sheet, closing(row for row in sheet.iter_rows(values_only=True)) as rows:
         names = _names(path, next(rows, ()))
         groups = group(path, names, choice)
         readers = {key: _Reader(path, key, columns, names) for key, columns in groups.items()}
@@ -53,10 +54,6 @@ def _sheet(path: Path) -> Iterator[Any]:
             yield book.worksheets[0]
         finally:
             book.close()
-
-
-def _rows(sheet: Any) -> Generator[tuple[Any, ...], None, None]:
-    yield from sheet.iter_rows(values_only=True)
 
 
 def _names(path: Path, cells: tuple[Any, ...]) -> list[str]:

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.data.lazy_array import TEXT, LazyArray, UnreadableArray, library_errors
-from temperance.data.read_options import ReadOptions
+from temperance.data.lazy_array import TEXT, LazyArray, UnreadableArray
+from temperance.data.read_options import PARTS, ReadOptions
+from temperance.errors import library_errors
 from temperance.loaders import import_optional
 
 # HDF5 cannot compress more than this into a byte; a dataset that claims more was never written.
@@ -26,7 +27,7 @@ def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     """Return the datasets of the file by their keys."""
     with _opened(path) as file:
         found = {name: name for name in file}
-        for part in ("val", "test"):
+        for part in PARTS:
             if part in file and _is_inside(file, part) and hasattr(file[part], "keys"):
                 del found[part]
                 found |= {f"{name}_{part}": f"{part}/{name}" for name in file[part]}

@@ -20,9 +20,9 @@ import numpy as np
 from temperance.data.formats import harness
 from temperance.data.formats.columns import Columns, group, not_numbers, whole_number
 from temperance.data.formats.json_records import Record, RecordArray, count, records, shown
-from temperance.data.lazy_array import TEXT, LazyArray, UnreadableArray, file_error
+from temperance.data.lazy_array import TEXT, LazyArray, UnreadableArray
 from temperance.data.read_options import ReadOptions
-from temperance.errors import InputError, Remedy, listed
+from temperance.errors import InputError, Remedy, file_error, listed
 
 _OTHER_LABELS = {str: "the name of a class", bool: "true or false"}
 """Labels that are not numbers, by their type: a file has only one."""

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.data.formats.compression import open_bytes
-from temperance.data.lazy_array import LazyArray, file_error
-from temperance.errors import InputError, Remedy, excerpt, listed
+from temperance.data.lazy_array import LazyArray
+from temperance.errors import InputError, Remedy, excerpt, file_error, listed
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,9 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from temperance.data.lazy_array import FILL_BYTES, LazyArray, MappedArray, file_error, library_errors
+from temperance.data.lazy_array import FILL_BYTES, LazyArray, MappedArray
 from temperance.data.read_options import ReadOptions
+from temperance.errors import file_error, library_errors
 from temperance.files import filled_array
 
 # Size of the header before each member; the lengths of the name and the extra field are at its end.
@@ -66,7 +67,13 @@ def _read_header(path: Path, key: str, file: IO[bytes], total: int) -> _Header:
     wrong = "is not a .npy array, or is damaged ({}). Copy or save it again."
     with library_errors(path, wrong, key), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about files of Python 2, which can be read too
-        header = _parse(file)
+        version = npy.read_magic(file)
+        if version not in ((1, 0), (2, 0)):
+            raise ValueError(f"version {version[0]}.{version[1]} is for arrays of records")
+        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        header = _Header(*read(file), file.tell())
+        if any(length < 0 for length in header.shape):
+            raise ValueError(f"shape {header.shape}")
     data_bytes = math.prod(header.shape) * header.dtype.itemsize
     # For objects the type is the error, and their pickle may have any size.
     if not header.dtype.hasobject and header.size + data_bytes != total:
@@ -77,17 +84,6 @@ def _read_header(path: Path, key: str, file: IO[bytes], total: int) -> _Header:
             key,
         )
     return header
-
-
-def _parse(file: IO[bytes]) -> _Header:
-    version = npy.read_magic(file)
-    if version not in ((1, 0), (2, 0)):
-        raise ValueError(f"version {version[0]}.{version[1]} is for arrays of records")
-    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    shape, fortran, dtype = read(file)
-    if any(length < 0 for length in shape):
-        raise ValueError(f"shape {shape}")
-    return _Header(shape, fortran, dtype, file.tell())
 
 
 def archive_members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:

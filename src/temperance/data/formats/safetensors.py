@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core.blocks import BFloat16
-from temperance.data.lazy_array import LazyArray, MappedArray, UnreadableArray, file_error, library_errors
+from temperance.data.lazy_array import LazyArray, MappedArray, UnreadableArray
 from temperance.data.read_options import ReadOptions
+from temperance.errors import file_error, library_errors
 
 _NUMBERS = ("F64", "F32", "F16", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8")
 _TYPES = {name: f"<{name[0].lower()}{int(name[1:]) // 8}" for name in _NUMBERS}

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.data.lazy_array import ArrayInMemory, LazyArray, UnreadableArray, file_error
+from temperance.data.lazy_array import ArrayInMemory, LazyArray, UnreadableArray
 from temperance.data.read_options import ReadOptions
-from temperance.errors import reason_of
+from temperance.errors import file_error, reason_of
 from temperance.loaders import import_optional
 
 _HOW = 'Save tensors alone: torch.save({"logits": logits, "labels": labels}, path).'
@@ -47,6 +47,8 @@ def _stored(path: Path, key: str, tensor: Any) -> LazyArray:
     except (TypeError, RuntimeError):  # sparse, quantized, or of a type that NumPy lacks
         what = f"a tensor of {tensor.dtype} and layout {tensor.layout}".replace("torch.", "")
         return UnreadableArray(path, key, f"is {what}, which is not read. Save it dense and as float32.")
+    if not _is_zip(path):  # a tensor that is not mapped is in memory already
+        return ArrayInMemory(path, key, _numpy(tensor))
     return _Tensor(path, key, tensor, dtype)
 
 
@@ -135,8 +137,6 @@ class _Tensor(LazyArray):
     def __init__(self, path: Path, key: str, tensor: Any, dtype: np.dtype[Any]) -> None:
         super().__init__(path, key, tuple(tensor.shape), dtype)
         self._widened = _is_bfloat16(tensor)
-        # A tensor that is not mapped is in memory already.
-        self._tensor = None if _is_zip(path) else tensor
 
     def _array(self) -> NDArray[Any]:
         return super()._array() if self._widened else _numpy(self._find())
@@ -152,8 +152,6 @@ class _Tensor(LazyArray):
                 yield np.array(_numpy(tensor[start : start + rows]))
 
     def _find(self) -> Any:
-        if self._tensor is not None:
-            return self._tensor
         tensor = _values(self.path).get(self.key)
         if tensor is None or tuple(tensor.shape) != self.shape:
             raise self.file_error("the file changed while it was read.")
