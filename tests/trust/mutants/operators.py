@@ -8,7 +8,7 @@ import ast
 import copy
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 COMPARISONS = {
@@ -43,22 +43,17 @@ FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change of one module.
-
-    `function` is the outermost function around it, empty for code that runs at import; `first_line` is that
-    of the function with its decorators. `lines` are those whose tests can notice the change.
-    """
+    """One change of one module, at import or in a function. A test that runs one of its lines may notice."""
 
     id: str
     path: Path
-    function: str
-    first_line: int
+    at_import: bool
     lines: tuple[int, ...]
     node: int
     variant: int
 
-    def tree(self) -> ast.Module:
-        """Return the syntax tree of the changed module; all other code keeps its lines."""
+    def source(self) -> str:
+        """Return the code of the changed module."""
         tree = ast.parse(self.path.read_text(encoding="utf-8"))
         target = list(ast.walk(tree))[self.node]
         new = ast.copy_location(_variants(target)[self.variant][1], target)
@@ -68,7 +63,7 @@ class Mutant:
                     setattr(parent, field, new)
                 elif isinstance(value, list):
                     setattr(parent, field, [new if one is target else one for one in value])
-        return ast.fix_missing_locations(tree)
+        return ast.unparse(ast.fix_missing_locations(tree))
 
 
 def mutants_of(path: Path, root: Path) -> list[Mutant]:
@@ -79,38 +74,27 @@ def mutants_of(path: Path, root: Path) -> list[Mutant]:
     module = ".".join(path.relative_to(root).with_suffix("").parts)
     index = {id(node): i for i, node in enumerate(ast.walk(tree))}
     found, seen = [], Counter()
-    for node, place in _behaviour(tree, _Place(), unseen):
+    for node, around in _behaviour(tree, (), unseen):
+        place = ".".join(one.name for one in around) or "<module>"
+        at_import = not any(isinstance(one, FUNCTION) for one in around)
         for variant, (kind, new) in enumerate(_variants(node)):
             change = f"{_short(node)} -> {_short(ast.fix_missing_locations(new))}"
-            name = f"{module}:{place.qualified or '<module>'}:{kind}: {change}"
+            name = f"{module}:{place}:{kind}: {change}"
             seen[name] += 1
             name += f" #{seen[name]}" if seen[name] > 1 else ""
-            where = place.function, place.first_line, tuple(_lines(node))
-            found.append(Mutant(name, path, *where, index[id(node)], variant))
+            found.append(Mutant(name, path, at_import, tuple(_lines(node)), index[id(node)], variant))
     return found
 
 
-@dataclass(frozen=True)
-class _Place:
-    """Where a node is: the full name of what it is in, and the outermost function."""
+def _behaviour(
+    node: ast.AST, around: tuple[ast.AST, ...], unseen: set[int]
+) -> Iterator[tuple[ast.AST, tuple[ast.AST, ...]]]:
+    """Yield the nodes that decide what the code does, each with the classes and functions around it.
 
-    qualified: str = ""
-    function: str = ""
-    first_line: int = 0
-
-    def inside(self, node: ast.AST) -> "_Place":
-        """Return the place of the parts of a node."""
-        if not isinstance(node, FUNCTION | ast.ClassDef):
-            return self
-        name = f"{self.qualified}.{node.name}" if self.qualified else node.name
-        if self.function or isinstance(node, ast.ClassDef):
-            return replace(self, qualified=name)
-        return _Place(name, name, min([node.lineno, *(one.lineno for one in node.decorator_list)]))
-
-
-def _behaviour(node: ast.AST, place: _Place, unseen: set[int]) -> Iterator[tuple[ast.AST, _Place]]:
-    """Yield the nodes that decide what the code does: no annotations, docstrings, decorators or imports."""
-    yield node, place
+    Annotations, docstrings, decorators and imports are not among them.
+    """
+    yield node, around
+    inside = (*around, node) if isinstance(node, FUNCTION | ast.ClassDef) else around
     for field, value in ast.iter_fields(node):
         if field in ("annotation", "returns", "decorator_list") or (
             isinstance(node, ast.ClassDef) and field != "body"
@@ -119,8 +103,7 @@ def _behaviour(node: ast.AST, place: _Place, unseen: set[int]) -> Iterator[tuple
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST) and not _decides_nothing(child, unseen):
                 # The defaults of a function are computed where it is defined.
-                at = place if isinstance(child, ast.arguments) else place.inside(node)
-                yield from _behaviour(child, at, unseen)
+                yield from _behaviour(child, around if isinstance(child, ast.arguments) else inside, unseen)
 
 
 def _decides_nothing(node: ast.AST, unseen: set[int]) -> bool:
