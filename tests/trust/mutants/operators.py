@@ -137,82 +137,38 @@ def _short(node: ast.AST) -> str:
 
 def _variants(node: ast.AST) -> list[tuple[str, ast.AST]]:
     """Return the changes of a node, each with its kind."""
-    for types, change in _CHANGES:
-        if isinstance(node, types):
-            return list(change(copy.deepcopy(node)))
+    node = copy.deepcopy(node)
+    match node:
+        case ast.Compare(left, ops, right):
+            changes = [[*ops[:i], COMPARISONS[type(one)](), *ops[i + 1 :]] for i, one in enumerate(ops)]
+            return [("comparison", ast.Compare(left, changed, right)) for changed in changes]
+        case ast.BinOp(left, op, right) if type(op) in ARITHMETIC:
+            return [("arithmetic", ast.BinOp(left, ARITHMETIC[type(op)](), right))]
+        case ast.AugAssign(target, op, value) if type(op) in ARITHMETIC:
+            changed = ast.AugAssign(target, ARITHMETIC[type(op)](), value)
+            return [("deleted", ast.Pass()), ("arithmetic", changed)]
+        case ast.UnaryOp(operand=operand):
+            return [("sign or not", operand)]
+        case ast.BoolOp(op, values):
+            return [("and or", ast.BoolOp(ast.Or() if isinstance(op, ast.And) else ast.And(), values))]
+        # A comparison has a change of its own.
+        case ast.If() | ast.While() | ast.IfExp() if not isinstance(node.test, ast.Compare):
+            node.test = ast.UnaryOp(ast.Not(), node.test)
+            return [("condition", node)]
+        case ast.Constant(value=bool(value)):
+            return [("constant", ast.Constant(not value))]
+        case ast.Constant(value=int(value)):
+            return [("constant", ast.Constant(value + 1))]
+        case ast.Constant(value=float(value)):
+            return [("constant", ast.Constant(float(f"{value * 1.1:.15g}") if value else 1.0))]
+        case ast.Return(ast.Tuple([first, second, *rest])):
+            return [("return", ast.Return(ast.Tuple([second, first, *rest], ast.Load())))]
+        case ast.Name(name, ast.Load()) if name in OPPOSITE:
+            return [("opposite", ast.Name(OPPOSITE[name], ast.Load()))]
+        case ast.Attribute(value, name, ast.Load()) if name in OPPOSITE:
+            return [("opposite", ast.Attribute(value, OPPOSITE[name], ast.Load()))]
+        case ast.Expr() | ast.Raise() | ast.AugAssign():
+            return [("deleted", ast.Pass())]
+        case ast.Assign(targets) if all(isinstance(one, ast.Subscript | ast.Attribute) for one in targets):
+            return [("deleted", ast.Pass())]
     return []
-
-
-def _of_comparison(node: ast.Compare) -> Iterator[tuple[str, ast.AST]]:
-    for i, operator in enumerate(node.ops):
-        new = copy.deepcopy(node)
-        new.ops[i] = COMPARISONS[type(operator)]()
-        yield "comparison", new
-
-
-def _of_arithmetic(node: ast.BinOp | ast.AugAssign) -> Iterator[tuple[str, ast.AST]]:
-    if isinstance(node, ast.AugAssign):
-        yield "deleted", ast.Pass()
-    if type(node.op) in ARITHMETIC:
-        new = copy.deepcopy(node)
-        new.op = ARITHMETIC[type(node.op)]()
-        yield "arithmetic", new
-
-
-def _of_unary(node: ast.UnaryOp) -> Iterator[tuple[str, ast.AST]]:
-    yield "sign or not", node.operand
-
-
-def _of_boolean(node: ast.BoolOp) -> Iterator[tuple[str, ast.AST]]:
-    yield "and or", ast.BoolOp(ast.Or() if isinstance(node.op, ast.And) else ast.And(), node.values)
-
-
-def _of_condition(node: ast.If | ast.While | ast.IfExp) -> Iterator[tuple[str, ast.AST]]:
-    if not isinstance(node.test, ast.Compare):  # which has a change of its own
-        node.test = ast.UnaryOp(ast.Not(), node.test)
-        yield "condition", node
-
-
-def _of_constant(node: ast.Constant) -> Iterator[tuple[str, ast.AST]]:
-    if isinstance(node.value, bool):
-        yield "constant", ast.Constant(not node.value)
-    elif isinstance(node.value, int):
-        yield "constant", ast.Constant(node.value + 1)
-    elif isinstance(node.value, float):
-        yield "constant", ast.Constant(float(f"{node.value * 1.1:.15g}") if node.value else 1.0)
-
-
-def _of_return(node: ast.Return) -> Iterator[tuple[str, ast.AST]]:
-    if isinstance(node.value, ast.Tuple) and len(node.value.elts) > 1:
-        first, second, *rest = node.value.elts
-        yield "return", ast.Return(ast.Tuple([second, first, *rest], ast.Load()))
-
-
-def _of_name(node: ast.Name | ast.Attribute) -> Iterator[tuple[str, ast.AST]]:
-    field = "id" if isinstance(node, ast.Name) else "attr"
-    if isinstance(node.ctx, ast.Load) and getattr(node, field) in OPPOSITE:
-        setattr(node, field, OPPOSITE[getattr(node, field)])
-        yield "opposite", node
-
-
-def _of_statement(node: ast.Expr | ast.Raise) -> Iterator[tuple[str, ast.AST]]:
-    yield "deleted", ast.Pass()
-
-
-def _of_assignment(node: ast.Assign) -> Iterator[tuple[str, ast.AST]]:
-    if all(isinstance(target, ast.Subscript | ast.Attribute) for target in node.targets):
-        yield "deleted", ast.Pass()
-
-
-_CHANGES = (
-    (ast.Compare, _of_comparison),
-    (ast.BinOp | ast.AugAssign, _of_arithmetic),
-    (ast.UnaryOp, _of_unary),
-    (ast.BoolOp, _of_boolean),
-    (ast.If | ast.While | ast.IfExp, _of_condition),
-    (ast.Constant, _of_constant),
-    (ast.Return, _of_return),
-    (ast.Name | ast.Attribute, _of_name),
-    (ast.Expr | ast.Raise, _of_statement),
-    (ast.Assign, _of_assignment),
-)
