@@ -6,14 +6,13 @@ from operator import getitem
 
 import numpy as np
 import pytest
+from fuzz_cases import METHODS
 
 import temperance
 from temperance import CALIBRATORS, InputError
 from temperance.study import Results
 from temperance.study.results import example_results
 from temperance.study.store import FILE_NAME
-
-METHODS = [key for key in CALIBRATORS if not key.endswith("sgd") and key != "pts-plain"]
 
 
 @pytest.fixture(params=METHODS)

@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).with_name("mutants")))
 
 import runner
 from operators import mutants_of
-from runner import KILLED, SURVIVED, Outcome, Results, faults, figures, try_mutant
+from runner import KILLED, SURVIVED, TIMED_OUT, Outcome, Results, faults, figures, try_mutant
 
 SOURCE = '''"""Text."""
 
@@ -111,21 +111,18 @@ def test_names_stay_where_lines_move(module):
     assert set(changes(module)) == before
 
 
-def test_a_survivor_needs_a_reason_and_a_reason_a_survivor(module, tmp_path):
-    results = Results(tmp_path / "results.jsonl", no_tests)
+def test_a_survivor_needs_a_reason_and_a_reason_a_survivor(module):
     first, second, third = mutants_of(module, module.parents[1])[:3]
-    results.add(first, Outcome(SURVIVED))
-    results.add(second, Outcome(KILLED, "tests/test_errors.py::test_one"))
-    sample = {"part": [first, second, third]}
-    found = figures(sample, results, {first.id: "why"})
-    counts = {"sampled": 3, "killed": 1, "survived_explained": 1, "survived_unexplained": 0}
+    sample = {"part": [first, second], "other": [third]}
+    outcomes = {first.id: SURVIVED, second.id: KILLED, third.id: TIMED_OUT}
+    found = figures(sample, outcomes, {first.id: "why"})
+    counts = {"sampled": 3, "killed": 1, "timed_out": 1, "survived_explained": 1, "survived_unexplained": 0}
     assert counts.items() <= found.items()
-    assert found["killed in"] == {"part": "1 of 3"}
-    existing = {first.id, second.id, third.id, "not drawn"}
-    assert faults(sample, results, {}, existing) == [f"survived, and is not explained: {first.id}"]
-    assert faults(sample, results, {first.id: "why", "not drawn": "why"}, existing) == []
-    reasons = {first.id: "why", second.id: "why", "gone": "why"}
-    assert faults(sample, results, reasons, existing) == [
+    assert found["killed in"] == {"part": "1 of 2", "other": "0 of 1"}
+    existing = {*outcomes, "not drawn"}
+    assert faults(outcomes, {}, existing) == [f"survived, and is not explained: {first.id}"]
+    assert faults(outcomes, {first.id: "why", "not drawn": "why"}, existing) == []
+    assert faults(outcomes, {first.id: "why", second.id: "why", "gone": "why"}, existing) == [
         f"is explained, but killed: {second.id}",
         "is explained, but is no mutant: gone",
     ]

@@ -40,6 +40,7 @@ PATIENCE, START_SECONDS = 10, 120  # tests may take some times longer than witho
 
 Sample = dict[str, list[Mutant]]
 Tests = list[tuple[str, float]]
+Outcomes = dict[str, str | None]  # by the name of the mutant
 
 
 @dataclass(frozen=True)
@@ -137,31 +138,28 @@ def try_all(mutants: Iterable[Mutant], results: Results, copies: list[Path]) -> 
         list(pool.map(attempt, unknown))
 
 
-def figures(sample: Sample, results: Results, explained: dict[str, str]) -> dict[str, object]:
-    """Return how many mutants of each part were killed, timed out, or survived."""
-    by_part = {}
-    for part, mutants in sample.items():
-        count = Counter(results.outcome(one) for one in mutants)
-        known = sum(results.outcome(one) == SURVIVED and one.id in explained for one in mutants)
-        by_part[part] = {
-            "sampled": len(mutants),
-            "killed": count[KILLED],
-            "timed_out": count[TIMED_OUT],
-            "survived_explained": known,
-            "survived_unexplained": count[SURVIVED] - known,
-        }
-    total = {key: sum(one[key] for one in by_part.values()) for key in next(iter(by_part.values()))}
-    noticed = total["killed"] + total["timed_out"]
-    shares = {part: f"{one['killed']} of {one['sampled']}" for part, one in by_part.items()}
-    return {"seed": SEED, **total, "share_killed": noticed / total["sampled"], "killed in": shares}
+def figures(sample: Sample, outcomes: Outcomes, explained: dict[str, str]) -> dict[str, object]:
+    """Return how many mutants were killed, timed out, or survived, and how many of each part were killed."""
+    count = Counter(outcomes.values())
+    known = sum(outcome == SURVIVED and name in explained for name, outcome in outcomes.items())
+    killed = {part: sum(outcomes[one.id] == KILLED for one in mutants) for part, mutants in sample.items()}
+    return {
+        "seed": SEED,
+        "sampled": len(outcomes),
+        "killed": count[KILLED],
+        "timed_out": count[TIMED_OUT],
+        "survived_explained": known,
+        "survived_unexplained": count[SURVIVED] - known,
+        "share_killed": (count[KILLED] + count[TIMED_OUT]) / len(outcomes),
+        "killed in": {part: f"{killed[part]} of {len(mutants)}" for part, mutants in sample.items()},
+    }
 
 
-def faults(sample: Sample, results: Results, explained: dict[str, str], existing: set[str]) -> list[str]:
+def faults(outcomes: Outcomes, explained: dict[str, str], existing: set[str]) -> list[str]:
     """Return what is wrong: survivors without a reason, reasons without a survivor.
 
     A reason may wait for its mutant to be drawn again: the sample changes with the code.
     """
-    outcomes = {one.id: results.outcome(one) for mutants in sample.values() for one in mutants}
     found = [f"survived, and is not explained: {name}" for name, outcome in outcomes.items()
              if outcome == SURVIVED and name not in explained]  # fmt: skip
     found += [f"is explained, but {outcomes[name]}: {name}" for name in explained
@@ -196,9 +194,11 @@ def main() -> int:
         return suite.tests_of(mutant, BUDGET_IF_EXPLAINED if mutant.id in explained else arguments.budget)
 
     results = Results(FOLDER / "results.jsonl", tests_of)
-    try_all([one for mutants in sample.values() for one in mutants], results, copies)
+    drawn = [one for mutants in sample.values() for one in mutants]
+    try_all(drawn, results, copies)
+    outcomes = {one.id: results.outcome(one) for one in drawn}
     existing = {one.id for mutants in everything.values() for one in mutants}
-    found, wrong = figures(sample, results, explained), faults(sample, results, explained, existing)
+    found, wrong = figures(sample, outcomes, explained), faults(outcomes, explained, existing)
     print(json.dumps(found, indent=1), *wrong, sep="\n")  # noqa: T201
     if arguments.json:
         arguments.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
