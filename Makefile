@@ -12,7 +12,7 @@ help:
 	@echo "test-browser  test the report in Chromium, which is installed if possible"
 	@echo "fuzz   run 20,000 generated cases and 50,000 damaged files, from a random seed that it prints"
 	@echo "kill   kill every command that writes, 120 times and more, and make its storage fail (ten minutes)"
-	@echo "mutants  change the code in 405 small ways, one at a time: do the tests notice? (an hour)"
+	@echo "mutants  change the code in 400 small ways, one at a time: do the tests notice? (an hour)"
 	@echo "reliability  run fuzz, kill and mutants, write docs/reliability.md"
 	@echo "docs   build the documentation in build/docs, check its links"
 	@echo "check  run lint, types, the built wheel in an empty environment, the report in Chromium, docs, tests"

@@ -138,7 +138,7 @@ REFUSED = [
     *(
         (name, value, f"{name} must be a number from 1e-06 to 1e+06; found {value!r}")
         for name in NUMBERS
-        for value in (0.0, -1.0, None, "wide")
+        for value in (0.0, -1.0, 1e7, None, "wide")
     ),
     *(
         (name, value, f"{name} must be finite; found {value}")

@@ -175,6 +175,7 @@ def test_numbers_that_no_fit_can_give_are_refused(saved, refused, method, name, 
     ("method", "name", "value"),
     [
         ("pts", "input_scale", [1.05e-100] * 4),
+        ("hts", "entropy_weight", 0.95e150),
         ("bts", "edges", [0.5, 0.5, 0.9, 0.9]),
         ("bts", "edges", [0.0, 0.5, 0.9, 1.0]),
         ("bayes", "averaged_variance", 1.0),

@@ -1,7 +1,5 @@
 """Each file of the table in docs/data-files.md is read as it says, or refused with advice that works."""
 
-import os
-
 import numpy as np
 import pytest
 from door_files import BEGIN, END, FILES, LABELS, LOGITS, PAGE, table
@@ -137,30 +135,6 @@ def test_a_column_of_labels_may_be_in_a_separate_file(csv, tmp_path):
     path = text(tmp_path / "truth.csv", "image,truth\nx,dog\ny,cat\n")
     rows = open_rows(csv("cat,dog\n1,2\n3,4\n"), kind="logits", labels=path, label_column="truth")
     assert (rows.labels.tolist(), rows.label_column) == ([1, 0], None)
-
-
-def test_a_damaged_gz(tmp_path):
-    path = tmp_path / "val.csv.gz"
-    path.write_bytes(b"logit_0,logit_1\n1,2\n")
-    refused(path, "is not a gzip file, or is damaged", need_labels=False)
-    FILES[-1].write(path.with_suffix(".npz"))
-    next(made for made in FILES if made.name == "val.csv.gz").write(path)
-    os.truncate(path, path.stat().st_size - 9)
-    refused(path, "val.csv.gz", "damaged", kind="logits")
-
-
-def test_long_tables_are_read_in_blocks(tmp_path):
-    rng = np.random.default_rng(0)
-    logits, labels = rng.standard_normal((1000, 3)), rng.integers(0, 3, 1000)
-    rows = [f"id{i};" + ";".join(map(repr, row)).replace(".", ",") for i, row in enumerate(logits.tolist())]
-    names = ["cat", "dog", "owl"]
-    lines = [f"{row};{names[label]}" for row, label in zip(rows, labels, strict=True)]
-    path = text(tmp_path / "val.csv", "\n".join([";cat;dog;owl;label", *lines]))
-    found = open_rows(path, kind="logits")
-    assert [len(block) for block in found.blocks(300)] == [300, 300, 300, 100]
-    np.testing.assert_array_equal(np.concatenate(list(found.blocks(300))), logits)
-    np.testing.assert_array_equal(found.labels, labels)
-    assert found.ids[[0, -1]].tolist() == ["id0", "id999"]
 
 
 @pytest.mark.parametrize("first", ["1.5", "1,5"])

@@ -152,14 +152,6 @@ def test_the_user_overrules_a_name(fitted, tmp_path):
     assert "Log" not in [node.op_type for node in onnx.load(tmp_path / "out.onnx").graph.node]
 
 
-def test_the_input_of_a_softmax_is_calibrated_instead_of_its_output(fitted, tmp_path):
-    source = graph(tmp_path, ("Softmax", ["scores"], ["probabilities"]), outputs=["probabilities"])
-    fitted.to_onnx(tmp_path / "out.onnx", model=source)
-    rows = np.random.default_rng(1).uniform(0, 5, (20, 3)).astype(np.float32)
-    (probs,) = runtime.InferenceSession(tmp_path / "out.onnx").run(None, {"X": rows})
-    np.testing.assert_allclose(probs, fitted.predict_proba(rows), atol=1e-5)
-
-
 def test_an_output_of_unknown_content_needs_an_option(tmp_path, monkeypatch, run):
     monkeypatch.chdir(tmp_path)
     graph(tmp_path, ("Exp", ["X"], ["y"]), outputs=["y"])

@@ -1,4 +1,4 @@
-"""Imports point one way, importing is light, and every public name exists and is documented."""
+"""Imports point one way, importing is light, and every key of the registry is one method everywhere."""
 
 import ast
 import importlib.util
@@ -12,7 +12,6 @@ import pytest
 
 import temperance
 from temperance import CALIBRATORS, make_calibrator
-from temperance.calibrators import Calibrator
 from temperance.calibrators.external_methods import find_method
 from temperance.loaders import LOADERS
 
@@ -22,6 +21,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # Two dashes that are not our options: a variable of a style sheet, and an option of pip.
 NO_OPTIONS = {"var(--ink)", ". Update it: pip install --upgrade onnx"}
+BENCHMARKS = sorted(path.stem for path in (PROJECT.parent / "benchmarks").glob("*.py"))
 HEAVY = ["click", "rich", "torch", "matplotlib", "numba", "dask", "onnx", "pandas", "sklearn.linear_model"]
 
 
@@ -100,19 +100,42 @@ def test_fitting_comparing_and_computing_a_figure_import_no_framework():
     assert added_by(code) == "[]"
 
 
-def test_every_key_builds_a_calibrator_whose_own_key_is_in_the_registry(method):
-    cal = make_calibrator(method)
-    assert isinstance(cal, Calibrator)
-    assert type(cal) is CALIBRATORS[method].build
-    assert CALIBRATORS[cal.key].build is type(cal)
-    assert method.startswith(cal.key)
+def test_the_command_line_answers_without_waiting_for_numpy():
+    code = "import sys, temperance.cli; sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+# Both in one process and in CPU time: other work of the machine affects both equally.
+IMPORT_COST = """
+from time import process_time
+began = process_time()
+import sklearn.base, scipy.optimize
+middle = process_time()
+import temperance
+temperance.CALIBRATORS
+print((process_time() - began) / (middle - began))
+"""
+
+
+def test_the_calibrators_cost_at_most_15_percent_more_than_their_dependencies():
+    command = [sys.executable, "-c", IMPORT_COST]
+    costs = (subprocess.run(command, check=True, capture_output=True, text=True).stdout for _ in range(10))
+    assert any(float(cost) <= 1.15 for cost in costs)
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_a_benchmark_can_be_imported_and_says_what_it_is_for(name, benchmark_script):
+    assert benchmark_script(name).__doc__
 
 
 @pytest.mark.parametrize("key", CALIBRATORS)
 def test_a_key_is_the_same_method_everywhere(key):
     method = CALIBRATORS[key]
-    assert repr(method()) == repr(make_calibrator(key)) == repr(find_method(key)())
+    calibrator = make_calibrator(key)
+    assert repr(method()) == repr(calibrator) == repr(find_method(key)())
     assert method.key == key
+    assert key.startswith(calibrator.key)
+    assert type(calibrator) is method.build is CALIBRATORS[calibrator.key].build
     assert method.keeps_class == (key != "bayes-bias")
     assert method.has_temperature == (not key.startswith(("ets", "mono")))
     assert all(method().get_params()[name] == value for name, value in method.options.items())
@@ -137,10 +160,10 @@ def test_every_public_name_is_listed():
     assert set(temperance.__all__) <= set(dir(temperance))
 
 
-def test_every_public_method_of_a_calibrator_is_explained(method):
-    for name, value in inspect.getmembers(CALIBRATORS[method].build, callable):
-        if not name.startswith("_"):
-            assert inspect.getdoc(value), name
+def test_every_public_method_of_a_calibrator_is_explained():
+    for kind in {method.build for method in CALIBRATORS.values()}:
+        for name, value in inspect.getmembers(kind, callable):
+            assert name.startswith("_") or inspect.getdoc(value), name
 
 
 def test_a_missing_item_is_refused_by_name():

@@ -70,25 +70,18 @@ def test_rows_that_are_all_right_or_all_wrong_give_a_warning_and_no_error(rows):
     assert any("classified right" in str(warning.message) for warning in caught)
 
 
-def run(*arguments):
-    """Run the command line in this process and return its exit code."""
-    from temperance.cli import main
-
-    with pytest.raises(SystemExit) as done:
-        main([str(argument) for argument in arguments])
-    return done.value.code
-
-
-def test_the_command_line_runs_the_whole_workflow(rows, tmp_path, capsys):
+def test_the_command_line_runs_the_whole_workflow(rows, tmp_path, run_command):
     val, new = rows
     np.savez(tmp_path / "val.npz", logits=val.logits, labels=val.labels)
     np.savez(tmp_path / "new.npz", logits=new.logits, labels=new.labels)
     cal, probs, report = (tmp_path / name for name in ("cal.json", "probs.npz", "report.html"))
-    assert run("fit", tmp_path / "val.npz", "-m", "hts", "-o", cal) == 0
-    assert run("apply", cal, tmp_path / "new.npz", "-o", probs) == 0
-    assert run("evaluate", probs, "--draws", 20) == 0
-    assert run("compare", tmp_path / "val.npz", tmp_path / "new.npz", "-m", "ts,hts", "--report", report) == 0
-    assert "Recommended: " in capsys.readouterr().out
+    files = tmp_path / "val.npz", tmp_path / "new.npz"
+    assert run_command("fit", files[0], "-m", "hts", "-o", cal)[0] == 0
+    assert run_command("apply", cal, files[1], "-o", probs)[0] == 0
+    assert run_command("evaluate", probs, "--draws", 20)[0] == 0
+    code, out, _ = run_command("compare", *files, "-m", "ts,hts", "--report", report)
+    assert code == 0
+    assert "Recommended: " in out
     np.testing.assert_array_equal(np.load(probs)["probs"], temperance.load(cal).predict_proba(new.logits))
     assert "</html>" in report.read_text(encoding="utf-8")
 
@@ -114,15 +107,16 @@ def test_modules_say_how_to_install_pytorch(rows, monkeypatch):
         cal.to_torch()
 
 
-def test_onnx_models_say_how_to_install_onnx(rows, tmp_path, monkeypatch, capsys):
+def test_onnx_models_say_how_to_install_onnx(rows, tmp_path, monkeypatch, run_command):
     pretend_missing("onnx", monkeypatch)
     val, _ = rows
     cal = make_calibrator("ts").fit(val.logits, val.labels)
     with pytest.raises(ImportError, match=r'to_onnx needs ONNX: pip install "temperance\[onnx\]"'):
         cal.to_onnx(tmp_path / "cal.onnx")
     cal.save(tmp_path / "cal.json")
-    assert run("export", tmp_path / "cal.json", tmp_path / "cal.onnx") == 2
-    assert 'pip install "temperance[onnx]"' in capsys.readouterr().err
+    code, _, err = run_command("export", tmp_path / "cal.json", tmp_path / "cal.onnx")
+    assert code == 2
+    assert 'pip install "temperance[onnx]"' in err
 
 
 def test_figures_say_how_to_install_matplotlib(rows, monkeypatch):

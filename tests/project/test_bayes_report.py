@@ -13,18 +13,13 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 @pytest.fixture(scope="module")
-def scripts(benchmark_script):
-    return benchmark_script
+def scores(benchmark_script):
+    return benchmark_script("bayes_tables").read_scores(DOCS / "bayesian")
 
 
 @pytest.fixture(scope="module")
-def scores(scripts):
-    return scripts("bayes_tables").read_scores(DOCS / "bayesian")
-
-
-@pytest.fixture(scope="module")
-def tables(scripts, scores):
-    return scripts("bayes_report").tables(scores)
+def tables(benchmark_script, scores):
+    return benchmark_script("bayes_report").tables(scores)
 
 
 def lines(ratios, rows=200):
@@ -36,14 +31,14 @@ def lines(ratios, rows=200):
     )
 
 
-def test_the_page_of_results_comes_from_the_scores(scripts, scores, tables):
-    page = scripts("bayes_report").page(scores, tables)
+def test_the_page_of_results_comes_from_the_scores(benchmark_script, scores, tables):
+    page = benchmark_script("bayes_report").page(scores, tables)
     assert (DOCS / "bayesian" / "results.md").read_text(encoding="utf-8") == page, "run bayes_report.py"
 
 
-def test_the_generated_blocks_of_the_docs_come_from_the_scores(scripts, tables):
+def test_the_generated_blocks_of_the_docs_come_from_the_scores(benchmark_script, tables):
     text = (DOCS / "bayesian.md").read_text(encoding="utf-8")
-    filled = scripts("generated_blocks").fill_blocks(text, tables)
+    filled = benchmark_script("generated_blocks").fill_blocks(text, tables)
     assert filled == text, "run bayes_report.py"
 
 
@@ -52,44 +47,48 @@ def test_the_scores_have_one_line_for_each_cell_and_method_and_ts_is_its_own_ref
     assert_allclose(scores[scores.method == "ts"].filter(like="_ratio"), 1)
 
 
-def test_a_win_is_a_lower_score_than_another_method_on_a_task(scripts):
+def test_a_win_is_a_lower_score_than_another_method_on_a_task(benchmark_script):
     scores = pd.DataFrame(
         {"a": [1.0, 3.0, np.inf], "b": [2.0, 3.0, np.inf], "c": [3.0, np.nan, 1.0]}, index=["t", "u", "v"]
     )
-    rates = scripts("bayes_tables").win_rates(scores)
+    rates = benchmark_script("bayes_tables").win_rates(scores)
     # a: beats b and c on t; ties with b on u, where c was not run; loses to c on v and ties with b.
     assert_allclose(rates["a"], 2 / 5)
     assert_allclose(rates["b"], 1 / 5)
     assert_allclose(rates["c"], 2 / 4)
 
 
-def test_averages_are_over_the_tasks_of_a_data_set_first(scripts):
+def test_averages_are_over_the_tasks_of_a_data_set_first(benchmark_script):
     per_task = pd.DataFrame({"m": {"x__1": 1.0, "x__2": 3.0, "y__1": 6.0, "y__2": np.nan}})
-    assert scripts("bayes_tables").over_datasets(per_task).to_dict() == {"m": 4.0}
+    assert benchmark_script("bayes_tables").over_datasets(per_task).to_dict() == {"m": 4.0}
 
 
-def test_improvement_is_one_minus_the_ratio_to_no_calibration(scripts):
+def test_improvement_is_one_minus_the_ratio_to_no_calibration(benchmark_script):
     scores = pd.DataFrame({"none": [1.0, 2.0], "m": [0.5, 2.0], "n": [np.inf, 1.0]}, index=["x__1", "y__1"])
-    assert scripts("bayes_tables").improvement(scores).to_dict() == {"none": 0, "m": 0.25, "n": -np.inf}
+    assert benchmark_script("bayes_tables").improvement(scores).to_dict() == {
+        "none": 0,
+        "m": 0.25,
+        "n": -np.inf,
+    }
 
 
-def test_the_best_other_method_is_named_where_it_is_better(scripts):
+def test_the_best_other_method_is_named_where_it_is_better(benchmark_script):
     data = lines({("x__1", "bayes"): 0.9, ("x__1", "ets"): 0.8, ("x__1", "hts"): 0.6, ("x__1", "mono"): 0.5})
-    found = scripts("bayes_tables").better_rivals(data, "bayes", 200)
+    found = benchmark_script("bayes_tables").better_rivals(data, "bayes", 200)
     assert found.rival.to_dict() == {"x": "hts"}
     assert_allclose(found.ratio, 1.5)
-    assert scripts("bayes_tables").better_rivals(data, "mono", 200).empty
+    assert benchmark_script("bayes_tables").better_rivals(data, "mono", 200).empty
 
 
-def test_a_failed_rival_has_no_ratio_but_an_own_failure_counts(scripts):
-    pairwise = scripts("bayes_aims").pairwise
+def test_a_failed_rival_has_no_ratio_but_an_own_failure_counts(benchmark_script):
+    pairwise = benchmark_script("bayes_aims").pairwise
     data = lines({("x__1", "m"): 0.9, ("x__1", "r"): 1.8, ("y__1", "m"): 0.9, ("y__1", "r"): np.inf})
     assert pairwise(data, "m", "r", 200).to_dict() == {"x": 0.5}
     assert pairwise(data, "r", "m", 200)["y"] == np.inf
 
 
-def test_an_aim_is_met_at_its_target_and_open_without_scores(scripts):
-    aims = scripts("bayes_aims")
+def test_an_aim_is_met_at_its_target_and_open_without_scores(benchmark_script):
+    aims = benchmark_script("bayes_aims")
     simple = {(task, method): 1.0 for task in ("cifar10__1", "z__1") for method in ("ts", "ets")}
     none = {("cifar10__1", "none"): 1.2, ("z__1", "none"): 0.8}
     data = lines(simple | none | {("cifar10__1", "bayes"): 0.978, ("z__1", "bayes"): 1.0})
@@ -105,8 +104,8 @@ def test_an_aim_is_met_at_its_target_and_open_without_scores(scripts):
     assert aims.aims_text(data).endswith("of 2 cells: bayes 2, bayes-bias 0, probmetrics-sms 0")
 
 
-def test_a_block_is_replaced_and_the_rest_of_the_page_is_not(scripts):
-    fill = scripts("generated_blocks").fill_blocks
+def test_a_block_is_replaced_and_the_rest_of_the_page_is_not(benchmark_script):
+    fill = benchmark_script("generated_blocks").fill_blocks
     page = "before\n<!-- generated: a -->\nold\n<!-- end -->\nbetween\n<!-- generated: b -->\n<!-- end -->\n"
     filled = fill(page, {"a": "| new |", "b": "| two |\n"})
     assert "old" not in filled

@@ -16,19 +16,16 @@ pytestmark = pytest.mark.skipif(not PEERS.is_dir(), reason="the benchmarks are n
 
 
 @pytest.fixture(scope="module")
-def load(benchmark_script):
-    return benchmark_script
-
-
-@pytest.fixture(scope="module")
-def hard(load):
-    return load("hard_inputs").hard_inputs()
+def hard(benchmark_script):
+    return benchmark_script("hard_inputs").hard_inputs()
 
 
 @pytest.fixture
-def runner(load, tmp_path):
+def runner(benchmark_script, tmp_path):
     """Return a runner for which all libraries are in this environment."""
-    return load("run_peers").Runner(tmp_path / "results", lambda contender: Path(sys.executable), limit=120)
+    return benchmark_script("run_peers").Runner(
+        tmp_path / "results", lambda contender: Path(sys.executable), limit=120
+    )
 
 
 def slope(logits, labels, temperature):
@@ -41,22 +38,22 @@ def slope(logits, labels, temperature):
     return total
 
 
-def test_the_best_temperature_is_where_the_derivative_changes_its_sign(load, hard):
+def test_the_best_temperature_is_where_the_derivative_changes_its_sign(benchmark_script, hard):
     logits, labels = hard["float64"].logits[:60], hard["float64"].labels[:60]
-    best = load("optimum").best_temperature(logits, labels)
+    best = benchmark_script("optimum").best_temperature(logits, labels)
     assert slope(logits, labels, best * (1 + 1e-13)) < 0 < slope(logits, labels, best * (1 - 1e-13))
 
 
-def test_a_guess_does_not_change_the_best_temperature(load, hard):
+def test_a_guess_does_not_change_the_best_temperature(benchmark_script, hard):
     rows = hard["-inf masks a third of the rows"]
-    best = load("optimum").best_temperature
+    best = benchmark_script("optimum").best_temperature
     assert best(rows.logits, rows.labels, 7.0) == pytest.approx(best(rows.logits, rows.labels), rel=1e-15)
 
 
-def test_rows_that_are_all_right_have_no_best_temperature(load, hard):
+def test_rows_that_are_all_right_have_no_best_temperature(benchmark_script, hard):
     rows = hard["all rows right"]
     with pytest.raises(ArithmeticError, match="no minimum"):
-        load("optimum").best_temperature(rows.logits, rows.labels)
+        benchmark_script("optimum").best_temperature(rows.logits, rows.labels)
 
 
 def softmax_at(rows, temperature):
@@ -67,20 +64,20 @@ def softmax_at(rows, temperature):
 @pytest.mark.parametrize(
     ("off", "word"), [(1.0, "right"), (1.0005, "right"), (1.01, "wrong"), (math.inf, "wrong")]
 )
-def test_a_temperature_is_right_near_the_best_one(load, hard, off, word):
+def test_a_temperature_is_right_near_the_best_one(benchmark_script, hard, off, word):
     rows = hard["float64"]
-    temperature = off * load("optimum").best_temperature(rows.logits, rows.labels)
-    answer = load("verdicts").Answer(temperature, softmax_at(rows, temperature))
-    assert load("verdicts").verdict(rows, answer) == word
+    temperature = off * benchmark_script("optimum").best_temperature(rows.logits, rows.labels)
+    answer = benchmark_script("verdicts").Answer(temperature, softmax_at(rows, temperature))
+    assert benchmark_script("verdicts").verdict(rows, answer) == word
 
 
 @pytest.mark.parametrize("damage", [lambda p: p * 1.01, lambda p: -p, lambda p: p * np.nan, lambda p: p[1:]])
-def test_what_is_no_probability_is_wrong_whatever_is_said(load, hard, damage):
+def test_what_is_no_probability_is_wrong_whatever_is_said(benchmark_script, hard, damage):
     rows = hard["all rows right"]
-    answer = load("verdicts").Answer(
+    answer = benchmark_script("verdicts").Answer(
         2.0, damage(softmax_at(rows, 2.0)), said="All rows are classified right."
     )
-    assert load("verdicts").verdict(rows, answer) == "wrong"
+    assert benchmark_script("verdicts").verdict(rows, answer) == "wrong"
 
 
 @pytest.mark.parametrize(
@@ -96,26 +93,28 @@ def test_what_is_no_probability_is_wrong_whatever_is_said(load, hard, damage):
         ("label -1", {"said": "labels look odd"}, "wrong"),
     ],
 )
-def test_words_decide_where_nothing_can_be_right(load, hard, name, given, word):
+def test_words_decide_where_nothing_can_be_right(benchmark_script, hard, name, given, word):
     rows = hard[name]
-    answer = load("verdicts").Answer(2.0, None if "error" in given else softmax_at(rows, 2.0), **given)
-    assert load("verdicts").verdict(rows, answer) == word
+    answer = benchmark_script("verdicts").Answer(
+        2.0, None if "error" in given else softmax_at(rows, 2.0), **given
+    )
+    assert benchmark_script("verdicts").verdict(rows, answer) == word
 
 
-def test_the_adapters_at_hand_agree_with_the_best_temperature(load, hard):
+def test_the_adapters_at_hand_agree_with_the_best_temperature(benchmark_script, hard):
     rows = hard["float64"]
     for name in ("scipy_minimize", "scikit_learn", "temperance_estimators"):
-        for fit in load(f"adapters.{name}").METHODS.values():
+        for fit in benchmark_script(f"adapters.{name}").METHODS.values():
             fitted = fit(rows.logits, rows.labels)
             assert fitted.predict_proba(rows.logits).shape == rows.logits.shape
             if fitted.temperature is not None:
-                best = load("optimum").best_temperature(rows.logits, rows.labels)
+                best = benchmark_script("optimum").best_temperature(rows.logits, rows.labels)
                 assert fitted.temperature == pytest.approx(best, rel=1e-6)
 
 
-def test_a_run_measures_records_and_resumes(load, runner, tmp_path):
-    plan = load("plan")
-    load("grid").write_task((200, 10), tmp_path)
+def test_a_run_measures_records_and_resumes(benchmark_script, runner, tmp_path):
+    plan = benchmark_script("plan")
+    benchmark_script("grid").write_task((200, 10), tmp_path)
     (scipy,) = [each for each in plan.CONTENDERS if each.library == "scipy"]
     runner.once(scipy, "speed-200x10-1", ["speed", str(tmp_path / "200x10.npz")])
     (line,) = runner.lines(scipy, "speed-200x10-1")
@@ -126,8 +125,8 @@ def test_a_run_measures_records_and_resumes(load, runner, tmp_path):
     assert runner.lines(scipy, "speed-200x10-1") == [line]
 
 
-def test_a_crash_and_a_library_that_is_not_there_are_results(load, runner, tmp_path):
-    contender = load("plan").Contender("none", "none", "no_such_adapter")
+def test_a_crash_and_a_library_that_is_not_there_are_results(benchmark_script, runner, tmp_path):
+    contender = benchmark_script("plan").Contender("none", "none", "no_such_adapter")
     assert not runner.probe(contender)
     assert "ModuleNotFoundError" in runner.lines(contender, "probe")[0]["failed"]
     runner.try_inputs(contender, ["float64"])
@@ -137,8 +136,10 @@ def test_a_crash_and_a_library_that_is_not_there_are_results(load, runner, tmp_p
     assert runner.lines(contender, "speed-200x10-1")[0]["failed"].startswith("not installed")
 
 
-def test_an_input_that_ended_the_process_is_left_out_and_one_that_was_stopped_is_tried(load, runner):
-    (scipy,) = [each for each in load("plan").CONTENDERS if each.library == "scipy"]
+def test_an_input_that_ended_the_process_is_left_out_and_one_that_was_stopped_is_tried(
+    benchmark_script, runner
+):
+    (scipy,) = [each for each in benchmark_script("plan").CONTENDERS if each.library == "scipy"]
     before = [("float64", "started"), ("float64", "crashed"), ("label -1", "started")]
     out = runner.path(scipy, "inputs")
     out.parent.mkdir(parents=True)
@@ -148,13 +149,13 @@ def test_an_input_that_ended_the_process_is_left_out_and_one_that_was_stopped_is
     assert lines == [*before, ("label -1", "started"), ("label -1", "wrong")]
 
 
-def test_the_page_shows_the_tables_of_its_data(load):
+def test_the_page_shows_the_tables_of_its_data(benchmark_script):
     page = ROOT / "docs" / "benchmarks"
-    assert load("peers_report").fill_page(page) == (page / "index.md").read_text(encoding="utf-8")
+    assert benchmark_script("peers_report").fill_page(page) == (page / "index.md").read_text(encoding="utf-8")
 
 
-def test_a_faster_peer_is_listed_and_one_with_a_wrong_temperature_is_not(load):
-    tables, plan = load("peers_tables"), load("peers.plan")
+def test_a_faster_peer_is_listed_and_one_with_a_wrong_temperature_is_not(benchmark_script):
+    tables, plan = benchmark_script("peers_tables"), benchmark_script("peers.plan")
     common = {"rows": "200", "classes": "10", "threads": "1", "problem": "", "best_temperature": "2"}
     rows = [
         common | {"library": each.library, "method": each.method, "temperature": found, "fit_cpu": fit}

@@ -56,7 +56,7 @@ def test_publishing_needs_no_secret():
     assert "secrets." not in text
 
 
-@pytest.mark.parametrize("name", ["llms.txt", "SECURITY.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize("name", ["README.md", "llms.txt", "SECURITY.md", "CONTRIBUTING.md"])
 def test_links_lead_to_files(name):
     paths = [path for path in re.findall(r"\]\(([^)#]+)\)", read(name)) if "://" not in path]
     assert [path for path in paths if not (ROOT / path).exists()] == []

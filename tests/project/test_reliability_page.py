@@ -11,11 +11,6 @@ PAGE = ROOT / "docs" / "reliability.md"
 pytestmark = pytest.mark.skipif(not PAGE.is_file(), reason="the pages are not beside the tests")
 
 
-@pytest.fixture
-def reliability(benchmark_script):
-    return benchmark_script("reliability")
-
-
 def test_every_promise_names_tests_that_exist():
     promises = [line for line in PAGE.read_text().splitlines() if line.startswith("| **")]
     assert len(promises) > 8
@@ -26,11 +21,6 @@ def test_every_promise_names_tests_that_exist():
         assert not [file for file in found if not file.is_file()]
 
 
-def test_the_tables_are_those_of_the_stored_figures(reliability):
-    page = PAGE.read_text()
+def test_the_tables_are_those_of_the_stored_figures(benchmark_script):
+    reliability, page = benchmark_script("reliability"), PAGE.read_text()
     assert reliability.fill_blocks(page, reliability.tables()) == page
-
-
-def test_figures_within_figures_have_both_names(reliability):
-    shown = reliability.table({"cases": 20_000, "faults": {"no space": 3}, "share": 0.5})
-    assert shown.splitlines()[2:] == ["| cases | 20,000 |", "| faults: no space | 3 |", "| share | 0.5 |"]

@@ -1,17 +1,16 @@
 """Sound files for every reader of the package, and damaged copies of them."""
 
-import json
+import gzip
 import re
 import shutil
+import sys
+from pathlib import Path
 
 import h5py
 import numpy as np
 import onnx
-import pandas
-import torch
 from fuzz_cases import METHODS, check_probabilities, fitted
 from onnx import TensorProto, helper
-from safetensors.numpy import save_file
 
 import temperance
 from temperance.data import open_rows, simulate
@@ -22,6 +21,9 @@ from temperance.report.history import render_history
 from temperance.study import Results
 from temperance.study.results import example_results
 from temperance.study.store import FILE_NAME
+
+sys.path.append(str(Path(__file__).parents[1] / "data"))
+from saved import SAVERS
 
 VALUES = [
     b"1e308",
@@ -82,25 +84,17 @@ class DamagedFiles:
         self._save_study()
 
     def _save_tables(self):
-        logits, labels, folder = self.task.logits[:40].astype(np.float32), self.task.labels[:40], self.folder
-        np.save(folder / "a.npy", logits)
-        np.savez(folder / "a.npz", logits=logits, labels=labels)
-        np.savez_compressed(folder / "b.npz", logits=logits, labels=labels)
-        save_file({"logits": logits, "labels": labels}, folder / "a.safetensors")
-        tensors = {"logits": torch.from_numpy(logits), "labels": torch.from_numpy(labels)}
-        torch.save(tensors, folder / "a.pt")
-        frame = pandas.DataFrame({f"logit_{k}": logits[:, k] for k in range(3)} | {"label": labels})
-        frame.to_csv(folder / "a.csv", index=False)
-        frame.to_csv(folder / "a.csv.gz", index=False)
-        frame.to_parquet(folder / "a.parquet")
-        frame.to_feather(folder / "a.feather")
-        frame.to_excel(folder / "a.xlsx", index=False)
-        rows = [{"logits": row, "label": y} for row, y in zip(logits.tolist(), labels.tolist(), strict=True)]
-        (folder / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
-        with h5py.File(folder / "a.h5", "w") as file:
-            file["logits"], file["labels"] = logits, labels
-        for path in sorted(folder.glob("[ab].*")):
-            self._keep(path.name, path.name, _read)
+        arrays = {"logits": self.task.logits[:40].astype(np.float32), "labels": self.task.labels[:40]}
+        for name, (save, suffix) in SAVERS.items():
+            save(self.folder / f"{name}{suffix}", arrays)
+            self._keep(name, f"{name}{suffix}", _read)
+        np.save(self.folder / "alone.npy", arrays["logits"])
+        self._keep("npy", "alone.npy", _read)
+        (self.folder / "packed.csv.gz").write_bytes(gzip.compress(self.files["csv"][1]))
+        self._keep("csv.gz", "packed.csv.gz", _read)
+        with h5py.File(self.folder / "plain.h5", "w") as file:
+            file.update(arrays)
+        self._keep("hdf5 without filters", "plain.h5", _read)
 
     def _save_calibrators(self):
         write_population(weak_population(), self.folder / "prior.json")

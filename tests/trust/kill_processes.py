@@ -5,48 +5,40 @@ The others are new processes, as a shell starts them.
 """
 
 import io
+import multiprocessing
 import os
 import resource
 import signal
-import subprocess
 import sys
 import time
 import traceback
 import warnings
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
+from unittest import mock
 
 LONGEST = 120.0  # seconds for a command that is not killed
-_POLL = 0.0005
 _STEPS = {"open", "os.rename", "os.remove", "os.link", "os.mkdir", "fcntl.flock", "sqlite3.connect"}
 
 
-class StillRunningError(Exception):
-    """A process did not end."""
-
-
 class Process:
-    """A command that runs in a folder, with its output in files beside the folder."""
+    """A fork that runs in a folder, with its output in files beside the folder."""
 
-    def __init__(self, pid, folder):
-        self.pid, self.folder, self.status = pid, folder, None
-
-    def is_alive(self):
-        """Say whether the process still runs."""
-        if self.status is None:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            self.status = status if pid else None
-        return self.status is None
+    def __init__(self, run, folder):
+        self.folder = folder
+        self._process = multiprocessing.get_context("fork").Process(target=run)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of threads that libraries left, now idle
+            self._process.start()
+        self.pid, self.is_alive = self._process.pid, self._process.is_alive
 
     def wait(self, seconds=LONGEST):
         """Wait for the end and return the exit code, negative for a signal."""
-        end = time.monotonic() + seconds
-        while self.is_alive():
-            if time.monotonic() > end:
-                os.killpg(self.pid, signal.SIGKILL)
-                raise StillRunningError(f"process {self.pid} did not end within {seconds} s")
-            time.sleep(_POLL)
-        return os.waitstatus_to_exitcode(self.status)
+        self._process.join(seconds)
+        if self.is_alive():
+            os.killpg(self.pid, signal.SIGKILL)
+            raise TimeoutError(f"process {self.pid} did not end within {seconds} s")
+        return self._process.exitcode
 
     def wait_for_group(self, seconds=20.0):
         """Wait until the workers that the command started are gone too."""
@@ -57,7 +49,7 @@ class Process:
             except ProcessLookupError:
                 return
             time.sleep(0.005)
-        raise StillRunningError(f"workers of process {self.pid} outlived it")
+        raise TimeoutError(f"workers of process {self.pid} outlived it")
 
     def complaint(self):
         """Return what the command wrote to standard error."""
@@ -68,41 +60,24 @@ def _stream(folder, name):
     return folder.with_name(f"{folder.name}.{name}")
 
 
-def start(words, folder):
-    """Start a command as a shell does."""
-    with _stream(folder, "out").open("wb") as out, _stream(folder, "err").open("wb") as err:
-        command = [sys.executable, "-m", "temperance", *map(str, words)]
-        started = subprocess.Popen(command, cwd=folder, stdout=out, stderr=err, process_group=0)
-    started.returncode = 0  # we wait for it ourselves
-    return Process(started.pid, folder)
+def fork(words, folder, prepare=None, *, real=False):
+    """Run a command in a fork, where `prepare` is called first, or in a new process as a shell starts it."""
+    return Process(lambda: _become(words, folder, prepare, real), folder)
 
 
-def fork(words, folder, prepare=None):
-    """Run a command in a fork; `prepare` is called there first."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of threads that libraries left, which are idle
-        pid = os.fork()
-    if pid == 0:
-        try:
-            _become(words, folder, prepare)
-        finally:
-            os._exit(99)
-    return Process(pid, folder)
-
-
-def _become(words, folder, prepare):
+def _become(words, folder, prepare, real):
     """Be a command from here on; this function does not return."""
     os.setpgid(0, 0)
     os.chdir(folder)
     for number, name in ((1, "out"), (2, "err")):
         os.dup2(os.open(_stream(folder, name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644), number)
+    if real:
+        os.execv(sys.executable, [sys.executable, "-m", "temperance", *map(str, words)])
     sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False) for number in (1, 2))
     signal.signal(signal.SIGINT, signal.default_int_handler)
     from temperance.cli import main
-    from temperance.study import runner as workers
 
-    # Spawned workers would import everything anew.
-    workers.get_context = lambda method, get=workers.get_context: get("fork")
+    _forked_workers().start()
     code = 99
     try:
         if prepare is not None:
@@ -118,21 +93,24 @@ def _become(words, folder, prepare):
     os._exit(code)
 
 
+def _forked_workers():
+    """Return a patch that makes the workers of a study forks: spawned ones would import everything anew."""
+    context = multiprocessing.get_context("fork")
+    return mock.patch("temperance.study.runner.get_context", return_value=context)
+
+
 def warm_up(words, folder):
     """Run a command in this process, so that forks find all modules imported."""
     from temperance.cli import main
-    from temperance.study import runner as workers
 
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
-    spawn, silence = workers.get_context, io.StringIO()
-    workers.get_context = lambda method: spawn("fork")
+    silence = io.StringIO()
     try:
-        with chdir(folder), redirect_stdout(silence), redirect_stderr(silence):
+        with _forked_workers(), chdir(folder), redirect_stdout(silence), redirect_stderr(silence):
             main([str(word) for word in words])
     except SystemExit as left:
         return left.code
     finally:
-        workers.get_context = spawn
         for number, handler in before.items():
             signal.signal(number, handler)
 

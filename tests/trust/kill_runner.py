@@ -9,14 +9,13 @@ import json
 import os
 import random
 import signal
-import sys
 import tempfile
 import time
 from collections import Counter
 from pathlib import Path
 
 from kill_jobs import OLD, make_jobs, results, write_inputs
-from kill_processes import AtStep, fork, start
+from kill_processes import AtStep, fork
 from storage_faults import run_faults
 
 from temperance.monitoring.history import open_history
@@ -61,7 +60,7 @@ def _old_state(job, folder, rng):
 def _kill_after_a_while(job, words, folder, rng, number, real):
     source = Path(job.words[1] if job.group != "study" else job.words[2] / "cats__small.npz")
     os.utime(source, (0, source.stat().st_mtime))
-    process = (start if real else fork)(words, folder)
+    process = fork(words, folder, real=real)
     while process.is_alive() and source.stat().st_atime == 0:  # not yet read: it is still importing
         time.sleep(0.0002)
     end = time.monotonic() + rng.uniform(0, job.seconds * (4 if real else 1))
@@ -177,7 +176,6 @@ def main():
         print(f"{what:<32}{figure}")  # noqa: T201
     if given.json:
         given.json.write_text(json.dumps(figures, indent=1), encoding="utf-8")
-    sys.exit(0)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from temperance import (
 )
 from temperance.calibrators.single_temperature import right_and_wrong
 from temperance.comparison.verdict import Difference
-from temperance.core import descent, kernels
+from temperance.core import kernels
 from temperance.core.logit_rows import LogitRows
 from temperance.core.maps import RowMapLikelihood
 from temperance.core.predictors import ByClass, Log
@@ -153,9 +153,3 @@ def test_the_top_label_adds_four_tenths_of_its_log_loss():
     found = RowMapLikelihood(LogitRows(logits, labels), 1.0, predictor, Log(), straight)(np.zeros(2)).value
     log_loss = (np.log1p(np.exp(-2)) + np.log1p(np.exp(1))) / 2  # the same, of two classes
     assert found == pytest.approx(1.4 * log_loss, rel=1e-12)
-
-
-def test_the_descent_has_the_settings_of_the_paper():
-    assert (descent.LEARNING_RATE, descent.MIN_RATE, descent.MOMENTUM) == (1e-4, 1e-7, 0.9)
-    assert descent.BATCH == 1000
-    assert (descent.PATIENCE, descent.COOLDOWN, descent.IMPROVEMENT) == (100, 50, 1e-4)

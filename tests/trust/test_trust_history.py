@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from temperance import InputError, make_calibrator
+from temperance import InputError
 from temperance.monitoring import check
 
 CHANGES = [
@@ -34,9 +34,9 @@ CHANGES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def calibrator(task):
-    return make_calibrator("ts").fit(task.logits, task.labels)
+@pytest.fixture
+def calibrator(fitted):
+    return fitted("ts")
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).with_name("mutants")))
 
-from forking import KILLED, SURVIVED, Outcome, Trial, code_of
+import runner
 from operators import mutants_of
-from runner import Results, faults, figures
+from runner import KILLED, SURVIVED, TIMED_OUT, Outcome, Results, faults, figures, try_mutant
 
 SOURCE = '''"""Text."""
 
@@ -78,23 +78,31 @@ def test_each_kind_of_change_is_made_where_it_can_be(module):
     } <= set(found)
     assert {name.split(":")[1] for name in found} == set(KINDS.split(", "))
     assert not any("Text" in name for name in found)
-    assert found["Holder.keep.twice:sign or not: -x -> x"].function == "Holder.keep"
+    assert {name for name, one in found.items() if one.at_import} == {
+        "<module>:constant: 10.0 -> 11.0",
+        "<module>:constant: 0 -> 1",
+    }
 
 
 def test_every_mutant_is_another_module_that_compiles(module):
     plain = ast.unparse(ast.parse(SOURCE))
     for mutant in mutants_of(module, module.parents[1]):
-        assert ast.unparse(mutant.tree()) != plain, mutant.id
-        compile(mutant.tree(), "part", "exec")
+        assert mutant.source() != plain, mutant.id
+        compile(mutant.source(), "part", "exec")
 
 
-def test_the_code_of_a_mutant_takes_the_place_of_the_function(module):
-    names = {}
-    exec(compile(SOURCE, str(module), "exec"), names)
-    mutant = changes(module)["clipped:opposite: max -> min"]
-    before = names["clipped"](3.0)
-    names["clipped"].__code__ = code_of(mutant)
-    assert (before, names["clipped"](3.0)) == ((-3.0, True), (3.0, True))
+def test_a_mutant_is_killed_by_a_test_that_fails_and_leaves_the_copy_as_it_was(module, tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "ROOT", tmp_path)
+    copy = runner.copy_project(tmp_path / "build" / "copy")
+    (copy / "package" / "test_part.py").write_text(
+        "from part import clipped\n\ndef test_part():\n    assert clipped(3.0) == (-3.0, True)\n"
+    )
+    tests, found = [("package/test_part.py::test_part", 0.1)], changes(module)
+    killed = try_mutant(found["clipped:opposite: max -> min"], tests, copy)
+    assert killed == Outcome(KILLED, "package/test_part.py::test_part")
+    survived = try_mutant(found["clipped:comparison: x >= LIMIT -> x > LIMIT"], tests, copy)
+    assert survived == Outcome(SURVIVED)
+    assert (copy / "package" / "part.py").read_text() == SOURCE
 
 
 def test_names_stay_where_lines_move(module):
@@ -103,28 +111,26 @@ def test_names_stay_where_lines_move(module):
     assert set(changes(module)) == before
 
 
-def test_a_survivor_needs_a_reason_and_a_reason_a_survivor(module, tmp_path):
-    results = Results(tmp_path / "results.jsonl", no_tests)
+def test_a_survivor_needs_a_reason_and_a_reason_a_survivor(module):
     first, second, third = mutants_of(module, module.parents[1])[:3]
-    results.add(Trial(first, []), Outcome(SURVIVED))
-    results.add(Trial(second, []), Outcome(KILLED, "tests/test_errors.py::test_one"))
-    sample = {"part": [first, second, third]}
-    found = figures(sample, results, {first.id: "why"})
-    counts = {"sampled": 3, "killed": 1, "survived_explained": 1, "survived_unexplained": 0, "untried": 1}
+    sample = {"part": [first, second], "other": [third]}
+    outcomes = {first.id: SURVIVED, second.id: KILLED, third.id: TIMED_OUT}
+    found = figures(sample, outcomes, {first.id: "why"})
+    counts = {"sampled": 3, "killed": 1, "timed_out": 1, "survived_explained": 1, "survived_unexplained": 0}
     assert counts.items() <= found.items()
-    assert found["killed in"] == {"part": "1 of 3"}
-    assert faults(sample, results, {}) == [f"survived, and is not explained: {first.id}"]
-    assert faults(sample, results, {first.id: "why"}) == []
-    reasons = {first.id: "why", second.id: "why", "gone": "why"}
-    assert [fault.split(":")[0] for fault in faults(sample, results, reasons)] == [
-        "is explained, but killed",
-        "is explained, but not in the sample",
+    assert found["killed in"] == {"part": "1 of 2", "other": "0 of 1"}
+    existing = {*outcomes, "not drawn"}
+    assert faults(outcomes, {}, existing) == [f"survived, and is not explained: {first.id}"]
+    assert faults(outcomes, {first.id: "why", "not drawn": "why"}, existing) == []
+    assert faults(outcomes, {first.id: "why", second.id: "why", "gone": "why"}, existing) == [
+        f"is explained, but killed: {second.id}",
+        "is explained, but is no mutant: gone",
     ]
 
 
 def test_a_result_is_kept_until_the_code_or_its_tests_change(module, tmp_path):
     mutant = mutants_of(module, module.parents[1])[0]
-    Results(tmp_path / "results.jsonl", no_tests).add(Trial(mutant, []), Outcome(SURVIVED))
+    Results(tmp_path / "results.jsonl", no_tests).add(mutant, Outcome(SURVIVED))
     assert Results(tmp_path / "results.jsonl", no_tests).outcome(mutant) == SURVIVED
     assert Results(tmp_path / "results.jsonl", one_test).outcome(mutant) is None
     line = json.loads((tmp_path / "results.jsonl").read_text())

@@ -1,7 +1,5 @@
 """Paths that few inputs take: each is compared with the usual path, or with what must hold."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -11,8 +9,7 @@ from temperance.core.blocks import row_slices
 from temperance.core.fisher import fisher_scoring
 from temperance.core.objective import ObjectivePoint
 from temperance.core.solution import Solver
-from temperance.data import open_writer, simulate
-from temperance.errors import OutputExistsError
+from temperance.data import simulate
 from temperance.metrics import bins as metric_bins
 from temperance.metrics.predictions import check_rows
 
@@ -57,39 +54,7 @@ def test_the_class_wise_error_of_several_blocks_is_that_of_one(monkeypatch):
     assert metric_bins.classwise_error(rows, 15) == pytest.approx(whole, rel=1e-12)
 
 
-def test_a_file_that_lacks_an_option_is_refused(tmp_path):
-    task, path = simulate(200, 3, random_state=0), tmp_path / "cal.json"
-    temperance.make_calibrator("bts").fit(task.logits, task.labels).save(path)
-    content = json.loads(path.read_text())
-    del content["options"]["bins"]
-    path.write_text(json.dumps(content))
-    with pytest.raises(temperance.InputError, match="options"):
-        temperance.load(path)
-
-
-def test_a_writer_replaces_no_file_unless_it_is_told_to(tmp_path):
-    path = tmp_path / "probs.npy"
-    path.write_text("mine")
-    with pytest.raises(OutputExistsError), open_writer(path, shape=(1, 2), dtype=np.float64):
-        pass
-    assert path.read_text() == "mine"
-
-
 def test_a_method_is_used_by_default_only_if_it_says_so():
     method = Method("own", temperance.TemperatureScaling, method_style("ts"))
     assert not method.in_comparison
     assert not method.in_study
-
-
-@pytest.mark.parametrize(("weight", "refused"), [(0.95e150, False), (1.05e150, True)])
-def test_no_parameter_is_above_1e150(tmp_path, weight, refused):
-    task, path = simulate(200, 3, random_state=0), tmp_path / "cal.json"
-    temperance.make_calibrator("hts").fit(task.logits, task.labels).save(path)
-    content = json.loads(path.read_text())
-    content["parameters"]["entropy_weight"] = weight
-    path.write_text(json.dumps(content))
-    if refused:
-        with pytest.raises(temperance.InputError, match="must be <= 1e"):
-            temperance.load(path)
-    else:
-        assert temperance.load(path).entropy_weight_ == weight

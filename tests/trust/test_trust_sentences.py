@@ -1,15 +1,12 @@
 """Input that no correct program writes is refused with a sentence and exit code 2, never as a bug of ours."""
 
-import json
 import sqlite3
-from importlib import resources
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from temperance import BinwiseTemperatureScaling, InputError
-from temperance.core.blocks import number_of_threads
 from temperance.errors import MAX_EXCERPT, excerpt, on_one_line
 from temperance.study.protocol import FitKey, Score
 from temperance.study.results import Results
@@ -17,28 +14,6 @@ from temperance.study.store import FILE_NAME, ResultStore
 from temperance.study.tasks import TaskFile
 
 DIGITS, NESTED = "1" * 5000, "[" * 600 + "]" * 600
-NUMBERS = {"digits": DIGITS, "beyond float64": f"1{'0' * 400}", "infinite": "1e999", "nested": NESTED}
-
-
-@pytest.mark.parametrize("value", NUMBERS.values(), ids=NUMBERS)
-def test_a_calibrator_with_an_impossible_number(value, command, fitted):
-    fitted("ts").save("cal.json")
-    content = json.loads(Path("cal.json").read_text())
-    content["fit"]["loss"] = "HERE"
-    Path("cal.json").write_text(json.dumps(content).replace('"HERE"', value))
-    command("apply", "cal.json", "rows.npz", "-o", "out.npz").refused("cal.json is not a calibrator")
-    Path("cal.json").write_text(value)
-    command("apply", "cal.json", "rows.npz", "-o", "out.npz").refused("cal.json is not a calibrator")
-
-
-@pytest.mark.parametrize("value", NUMBERS.values(), ids=NUMBERS)
-def test_a_prior_with_an_impossible_number(value, command):
-    content = json.loads(resources.files("temperance").joinpath("population.json").read_text())
-    content["freedom"] = "HERE"
-    Path("prior.json").write_text(json.dumps(content).replace('"HERE"', value))
-    ended = command("fit", "rows.npz", "-m", "bayes", "--set", "prior=prior.json", "-o", "cal.json")
-    ended.refused("temperance: prior.json: holds no prior that can be read")
-    assert not Path("cal.json").exists()
 
 
 def test_a_class_number_with_thousands_of_digits_in_a_column_name_is_refused(command):
@@ -63,16 +38,6 @@ def test_an_excerpt_is_short_and_on_one_line():
     assert excerpt("x" * 999) == f"'{'x' * (MAX_EXCERPT - 1)}..."
     assert excerpt(np.zeros((3, 3))).count("\n") == 0
     assert on_one_line("a\nb\x1b[31mü") == r"a\nb\x1b[31mü"
-
-
-@pytest.mark.parametrize("value", ["²", "abc", "0", "-1", "1.5", "9" * 5000, "1025"])
-def test_an_invalid_number_of_threads_is_refused(value, monkeypatch, command):
-    monkeypatch.setenv("TEMPERANCE_THREADS", value)
-    with pytest.raises(InputError, match=r"TEMPERANCE_THREADS must be a whole number from 1 to 1024; found"):
-        number_of_threads()
-    command("fit", "rows.npz", "-m", "ts", "-o", "cal.json").refused("TEMPERANCE_THREADS must be")
-    monkeypatch.setenv("TEMPERANCE_THREADS", "2")
-    assert command("fit", "rows.npz", "-m", "ts", "-o", "cal.json").code == 0
 
 
 SCORE = Score(FitKey("a__b", 20, 0, "ts"), 0.1, 0.2, 0.3, 0.4, True, 7, "", 0.5, 0.6)

@@ -8,7 +8,7 @@ import ast
 import copy
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 COMPARISONS = {
@@ -43,22 +43,17 @@ FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change of one module.
-
-    `function` is the outermost function around it, empty for code that runs at import; `first_line` is that
-    of the function with its decorators. `lines` are those whose tests can notice the change.
-    """
+    """One change of one module, at import or in a function. A test that runs one of its lines may notice."""
 
     id: str
     path: Path
-    function: str
-    first_line: int
+    at_import: bool
     lines: tuple[int, ...]
     node: int
     variant: int
 
-    def tree(self) -> ast.Module:
-        """Return the syntax tree of the changed module; all other code keeps its lines."""
+    def source(self) -> str:
+        """Return the code of the changed module."""
         tree = ast.parse(self.path.read_text(encoding="utf-8"))
         target = list(ast.walk(tree))[self.node]
         new = ast.copy_location(_variants(target)[self.variant][1], target)
@@ -68,7 +63,7 @@ class Mutant:
                     setattr(parent, field, new)
                 elif isinstance(value, list):
                     setattr(parent, field, [new if one is target else one for one in value])
-        return ast.fix_missing_locations(tree)
+        return ast.unparse(ast.fix_missing_locations(tree))
 
 
 def mutants_of(path: Path, root: Path) -> list[Mutant]:
@@ -79,38 +74,27 @@ def mutants_of(path: Path, root: Path) -> list[Mutant]:
     module = ".".join(path.relative_to(root).with_suffix("").parts)
     index = {id(node): i for i, node in enumerate(ast.walk(tree))}
     found, seen = [], Counter()
-    for node, place in _behaviour(tree, _Place(), unseen):
+    for node, around in _behaviour(tree, (), unseen):
+        place = ".".join(one.name for one in around) or "<module>"
+        at_import = not any(isinstance(one, FUNCTION) for one in around)
         for variant, (kind, new) in enumerate(_variants(node)):
             change = f"{_short(node)} -> {_short(ast.fix_missing_locations(new))}"
-            name = f"{module}:{place.qualified or '<module>'}:{kind}: {change}"
+            name = f"{module}:{place}:{kind}: {change}"
             seen[name] += 1
             name += f" #{seen[name]}" if seen[name] > 1 else ""
-            where = place.function, place.first_line, tuple(_lines(node))
-            found.append(Mutant(name, path, *where, index[id(node)], variant))
+            found.append(Mutant(name, path, at_import, tuple(_lines(node)), index[id(node)], variant))
     return found
 
 
-@dataclass(frozen=True)
-class _Place:
-    """Where a node is: the full name of what it is in, and the outermost function."""
+def _behaviour(
+    node: ast.AST, around: tuple[ast.AST, ...], unseen: set[int]
+) -> Iterator[tuple[ast.AST, tuple[ast.AST, ...]]]:
+    """Yield the nodes that decide what the code does, each with the classes and functions around it.
 
-    qualified: str = ""
-    function: str = ""
-    first_line: int = 0
-
-    def inside(self, node: ast.AST) -> "_Place":
-        """Return the place of the parts of a node."""
-        if not isinstance(node, FUNCTION | ast.ClassDef):
-            return self
-        name = f"{self.qualified}.{node.name}" if self.qualified else node.name
-        if self.function or isinstance(node, ast.ClassDef):
-            return replace(self, qualified=name)
-        return _Place(name, name, min([node.lineno, *(one.lineno for one in node.decorator_list)]))
-
-
-def _behaviour(node: ast.AST, place: _Place, unseen: set[int]) -> Iterator[tuple[ast.AST, _Place]]:
-    """Yield the nodes that decide what the code does: no annotations, docstrings, decorators or imports."""
-    yield node, place
+    Annotations, docstrings, decorators and imports are not among them.
+    """
+    yield node, around
+    inside = (*around, node) if isinstance(node, FUNCTION | ast.ClassDef) else around
     for field, value in ast.iter_fields(node):
         if field in ("annotation", "returns", "decorator_list") or (
             isinstance(node, ast.ClassDef) and field != "body"
@@ -119,8 +103,7 @@ def _behaviour(node: ast.AST, place: _Place, unseen: set[int]) -> Iterator[tuple
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST) and not _decides_nothing(child, unseen):
                 # The defaults of a function are computed where it is defined.
-                at = place if isinstance(child, ast.arguments) else place.inside(node)
-                yield from _behaviour(child, at, unseen)
+                yield from _behaviour(child, around if isinstance(child, ast.arguments) else inside, unseen)
 
 
 def _decides_nothing(node: ast.AST, unseen: set[int]) -> bool:
@@ -154,82 +137,38 @@ def _short(node: ast.AST) -> str:
 
 def _variants(node: ast.AST) -> list[tuple[str, ast.AST]]:
     """Return the changes of a node, each with its kind."""
-    for types, change in _CHANGES:
-        if isinstance(node, types):
-            return list(change(copy.deepcopy(node)))
+    node = copy.deepcopy(node)
+    match node:
+        case ast.Compare(left, ops, right):
+            changes = [[*ops[:i], COMPARISONS[type(one)](), *ops[i + 1 :]] for i, one in enumerate(ops)]
+            return [("comparison", ast.Compare(left, changed, right)) for changed in changes]
+        case ast.BinOp(left, op, right) if type(op) in ARITHMETIC:
+            return [("arithmetic", ast.BinOp(left, ARITHMETIC[type(op)](), right))]
+        case ast.AugAssign(target, op, value) if type(op) in ARITHMETIC:
+            changed = ast.AugAssign(target, ARITHMETIC[type(op)](), value)
+            return [("deleted", ast.Pass()), ("arithmetic", changed)]
+        case ast.UnaryOp(operand=operand):
+            return [("sign or not", operand)]
+        case ast.BoolOp(op, values):
+            return [("and or", ast.BoolOp(ast.Or() if isinstance(op, ast.And) else ast.And(), values))]
+        # A comparison has a change of its own.
+        case ast.If() | ast.While() | ast.IfExp() if not isinstance(node.test, ast.Compare):
+            node.test = ast.UnaryOp(ast.Not(), node.test)
+            return [("condition", node)]
+        case ast.Constant(value=bool(value)):
+            return [("constant", ast.Constant(not value))]
+        case ast.Constant(value=int(value)):
+            return [("constant", ast.Constant(value + 1))]
+        case ast.Constant(value=float(value)):
+            return [("constant", ast.Constant(float(f"{value * 1.1:.15g}") if value else 1.0))]
+        case ast.Return(ast.Tuple([first, second, *rest])):
+            return [("return", ast.Return(ast.Tuple([second, first, *rest], ast.Load())))]
+        case ast.Name(name, ast.Load()) if name in OPPOSITE:
+            return [("opposite", ast.Name(OPPOSITE[name], ast.Load()))]
+        case ast.Attribute(value, name, ast.Load()) if name in OPPOSITE:
+            return [("opposite", ast.Attribute(value, OPPOSITE[name], ast.Load()))]
+        case ast.Expr() | ast.Raise() | ast.AugAssign():
+            return [("deleted", ast.Pass())]
+        case ast.Assign(targets) if all(isinstance(one, ast.Subscript | ast.Attribute) for one in targets):
+            return [("deleted", ast.Pass())]
     return []
-
-
-def _of_comparison(node: ast.Compare) -> Iterator[tuple[str, ast.AST]]:
-    for i, operator in enumerate(node.ops):
-        new = copy.deepcopy(node)
-        new.ops[i] = COMPARISONS[type(operator)]()
-        yield "comparison", new
-
-
-def _of_arithmetic(node: ast.BinOp | ast.AugAssign) -> Iterator[tuple[str, ast.AST]]:
-    if isinstance(node, ast.AugAssign):
-        yield "deleted", ast.Pass()
-    if type(node.op) in ARITHMETIC:
-        new = copy.deepcopy(node)
-        new.op = ARITHMETIC[type(node.op)]()
-        yield "arithmetic", new
-
-
-def _of_unary(node: ast.UnaryOp) -> Iterator[tuple[str, ast.AST]]:
-    yield "sign or not", node.operand
-
-
-def _of_boolean(node: ast.BoolOp) -> Iterator[tuple[str, ast.AST]]:
-    yield "and or", ast.BoolOp(ast.Or() if isinstance(node.op, ast.And) else ast.And(), node.values)
-
-
-def _of_condition(node: ast.If | ast.While | ast.IfExp) -> Iterator[tuple[str, ast.AST]]:
-    if not isinstance(node.test, ast.Compare):  # which has a change of its own
-        node.test = ast.UnaryOp(ast.Not(), node.test)
-        yield "condition", node
-
-
-def _of_constant(node: ast.Constant) -> Iterator[tuple[str, ast.AST]]:
-    if isinstance(node.value, bool):
-        yield "constant", ast.Constant(not node.value)
-    elif isinstance(node.value, int):
-        yield "constant", ast.Constant(node.value + 1)
-    elif isinstance(node.value, float):
-        yield "constant", ast.Constant(float(f"{node.value * 1.1:.15g}") if node.value else 1.0)
-
-
-def _of_return(node: ast.Return) -> Iterator[tuple[str, ast.AST]]:
-    if isinstance(node.value, ast.Tuple) and len(node.value.elts) > 1:
-        first, second, *rest = node.value.elts
-        yield "return", ast.Return(ast.Tuple([second, first, *rest], ast.Load()))
-
-
-def _of_name(node: ast.Name | ast.Attribute) -> Iterator[tuple[str, ast.AST]]:
-    field = "id" if isinstance(node, ast.Name) else "attr"
-    if isinstance(node.ctx, ast.Load) and getattr(node, field) in OPPOSITE:
-        setattr(node, field, OPPOSITE[getattr(node, field)])
-        yield "opposite", node
-
-
-def _of_statement(node: ast.Expr | ast.Raise) -> Iterator[tuple[str, ast.AST]]:
-    yield "deleted", ast.Pass()
-
-
-def _of_assignment(node: ast.Assign) -> Iterator[tuple[str, ast.AST]]:
-    if all(isinstance(target, ast.Subscript | ast.Attribute) for target in node.targets):
-        yield "deleted", ast.Pass()
-
-
-_CHANGES = (
-    (ast.Compare, _of_comparison),
-    (ast.BinOp | ast.AugAssign, _of_arithmetic),
-    (ast.UnaryOp, _of_unary),
-    (ast.BoolOp, _of_boolean),
-    (ast.If | ast.While | ast.IfExp, _of_condition),
-    (ast.Constant, _of_constant),
-    (ast.Return, _of_return),
-    (ast.Name | ast.Attribute, _of_name),
-    (ast.Expr | ast.Raise, _of_statement),
-    (ast.Assign, _of_assignment),
-)

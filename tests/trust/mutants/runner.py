@@ -1,170 +1,208 @@
 """How many mutants of the numerical core, the methods, the metrics and the file readers the tests notice.
 
-A sample is drawn from a random seed. Each mutant meets the tests that run its line, the fastest first, up to
-a budget of seconds, which is smaller if it is known to survive. A survivor must be explained in
-survivors.toml, and what is listed there must survive.
+A sample is drawn from a random seed. Each mutant is written into a copy of the project, and meets the tests
+that run its line, the fastest first, up to a budget of seconds, which is smaller if it is known to survive.
+A survivor must be explained in survivors.toml, and what is explained there must survive.
 Results are kept in build/mutants: stop it, and go on later.
 """
 
 import argparse
 import hashlib
 import json
+import os
+import re
+import shutil
+import signal
+import subprocess
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from queue import Queue
 
-import pytest
-from forking import (
-    BROKEN,
-    FOLDER,
-    KILLED,
-    QUIET,
-    SURVIVED,
-    TIMED_OUT,
-    Forks,
-    Outcome,
-    Trial,
-    try_in_new_process,
-)
 from operators import Mutant
-from sample import SIZES, SOURCE, draw, files_of
-from suite_map import SuiteMap, digest, test_files
+from sample import ROOT, SIZES, all_mutants, draw, files_of
+from suite_map import PYTEST, TESTS, SuiteMap, digest, environment, test_files
 
-SEED = 1
-BUDGET = 150.0  # CPU seconds of tests for each mutant
-BUDGET_IF_EXPLAINED = 20.0
-LEAST_KILLED = 0.95
+KILLED, TIMED_OUT, SURVIVED = "killed", "timed out", "survived"
+FOLDER = ROOT / "build" / "mutants"
 EXPLAINED = Path(__file__).with_name("survivors.toml")
+SEED = 1
+BUDGET = 150.0  # seconds of tests for each mutant
+BUDGET_IF_EXPLAINED = 20.0
+MIN_KILLED = 0.95
+FIRST_TESTS = 50  # most mutants are noticed by these; the files of the others need not be imported then
+PATIENCE, START_SECONDS = 10, 120  # tests may take some times longer than without the mutant
 
 Sample = dict[str, list[Mutant]]
+Tests = list[tuple[str, float]]
+Outcomes = dict[str, str | None]  # by the name of the mutant
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a mutant, and the test that noticed it."""
+
+    result: str
+    test: str | None = None
+
+
+def try_mutant(mutant: Mutant, tests: Tests, copy: Path) -> Outcome:
+    """Run tests in a copy of the project in which one module is changed, until one of them fails."""
+    path = copy / mutant.path.relative_to(ROOT)
+    path.write_text(mutant.source(), encoding="utf-8")
+    try:
+        outcome = _run(tests[:FIRST_TESTS], copy)
+        return _run(tests[FIRST_TESTS:], copy) if outcome.result == SURVIVED else outcome
+    finally:
+        shutil.copy(mutant.path, path)
+
+
+def _run(tests: Tests, copy: Path) -> Outcome:
+    if not tests:
+        return Outcome(SURVIVED)
+    command = [*PYTEST, "-x", "--tb=no", "-p", "no:xdist", "-p", "no:cov", *(name for name, _ in tests)]
+    process = subprocess.Popen(
+        command, cwd=copy, env=environment(copy), text=True, start_new_session=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    try:
+        output, _ = process.communicate(timeout=START_SECONDS + PATIENCE * sum(time for _, time in tests))
+    except subprocess.TimeoutExpired:
+        return Outcome(TIMED_OUT)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+    if process.returncode == 0:
+        return Outcome(SURVIVED)
+    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", output, re.MULTILINE)
+    return Outcome(KILLED, failed[1] if failed else None)  # without a test: the package cannot be imported
 
 
 class Results:
-    """The outcome of each mutant, one line of JSON each, valid while the code and the test are the same."""
+    """The outcome of each mutant, one line of JSON each, valid while the code and the tests are the same."""
 
-    def __init__(self, path: Path, tests_of: Callable[[Mutant], list[tuple[str, float]]]) -> None:
-        self.path, self._tests_of = path, tests_of
+    def __init__(self, path: Path, tests_of: Callable[[Mutant], Tests]) -> None:
+        self.path, self.tests_of = path, tests_of
         self.files = test_files()
         lines = path.read_text().splitlines() if path.exists() else []
         self.found = {line["id"]: line for line in map(json.loads, lines)}
 
-    def trial(self, mutant: Mutant) -> Trial:
-        """Return the mutant with the tests that it has to meet."""
-        return Trial(mutant, self._tests_of(mutant))
-
     def outcome(self, mutant: Mutant) -> str | None:
         """Return what became of a mutant, if that is known."""
         line = self.found.get(mutant.id)
-        if line is None or line["result"] == BROKEN or line["module"] != digest(mutant.path):
-            return None
-        if line["result"] == SURVIVED:
-            return SURVIVED if line["met"] == self._hash(self.trial(mutant)) else None
-        file = (line["test"] or "").partition("::")[0]
-        return line["result"] if self.files.get(file) == line["file"] else None
+        is_valid = line and line["state"] == self._state(mutant, line["test"])
+        return line["result"] if is_valid else None
 
-    def _hash(self, trial: Trial) -> str:
-        """Return a hash of the tests that a mutant meets: their names and the files that they are in."""
-        met = sorted((name, self.files.get(name.partition("::")[0])) for name, _ in trial.tests)
-        return hashlib.sha256(json.dumps(met).encode()).hexdigest()[:16]
+    def _state(self, mutant: Mutant, test: str | None) -> str:
+        """Return a hash of the module and of the test that noticed its change, or of all that it met."""
+        names = [test] if test else sorted(name for name, _ in self.tests_of(mutant))
+        met = [(name, self.files.get(name.partition("::")[0])) for name in names]
+        return hashlib.sha256(json.dumps([digest(mutant.path), met]).encode()).hexdigest()[:16]
 
-    def add(self, trial: Trial, outcome: Outcome) -> None:
+    def add(self, mutant: Mutant, outcome: Outcome) -> None:
         """Keep one outcome."""
-        file = (outcome.test or "").partition("::")[0]
         line = {
-            "id": trial.mutant.id,
+            "id": mutant.id,
             "result": outcome.result,
             "test": outcome.test,
-            "tests": len(trial.tests),
-            "module": digest(trial.mutant.path),
-            "file": self.files.get(file),
-            "met": self._hash(trial),
+            "state": self._state(mutant, outcome.test),
         }
-        self.found[trial.mutant.id] = line
+        self.found[mutant.id] = line
         with self.path.open("a") as stream:
             stream.write(json.dumps(line) + "\n")
-        print(f"{outcome.result:9} {trial.mutant.id}  [{outcome.test or len(trial.tests)}]", flush=True)  # noqa: T201
+        by = outcome.test or f"{len(self.tests_of(mutant))} tests"
+        print(f"{outcome.result:9} {mutant.id}  [{by}]", flush=True)  # noqa: T201
 
 
-def try_all(mutants: list[Mutant], results: Results) -> None:
-    """Find out what becomes of the mutants whose outcome is not known."""
-    trials = [results.trial(one) for one in mutants if results.outcome(one) is None]
-    at_import = [trial for trial in trials if not trial.mutant.function]
-    in_functions = [trial for trial in trials if trial.mutant.function]
-    if in_functions:
-        files = sorted({name.partition("::")[0] for trial in in_functions for name, _ in trial.tests})
-        modules = sorted({module_name(trial.mutant.path) for trial in in_functions})
-        pytest.main([*QUIET, *files], plugins=[Forks(in_functions, modules, results.add)])
-    for trial in at_import:
-        results.add(trial, try_in_new_process(trial))
+def try_all(mutants: Iterable[Mutant], results: Results, copies: list[Path]) -> None:
+    """Find out what becomes of the mutants whose outcome is not known, one in each copy at a time."""
+    free: Queue[Path] = Queue()
+    for copy in copies:
+        free.put(copy)
+
+    def attempt(mutant: Mutant) -> None:
+        copy = free.get()
+        try:
+            results.add(mutant, try_mutant(mutant, results.tests_of(mutant), copy))
+        finally:
+            free.put(copy)
+
+    unknown = [mutant for mutant in mutants if results.outcome(mutant) is None]
+    with ThreadPoolExecutor(len(copies)) as pool:
+        list(pool.map(attempt, unknown))
 
 
-def module_name(path: Path) -> str:
-    """Return the name that a source file is imported by."""
-    return ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+def figures(sample: Sample, outcomes: Outcomes, explained: dict[str, str]) -> dict[str, object]:
+    """Return how many mutants were killed, timed out, or survived, and how many of each part were killed."""
+    count = Counter(outcomes.values())
+    known = sum(outcome == SURVIVED and name in explained for name, outcome in outcomes.items())
+    killed = {part: sum(outcomes[one.id] == KILLED for one in mutants) for part, mutants in sample.items()}
+    return {
+        "seed": SEED,
+        "sampled": len(outcomes),
+        "killed": count[KILLED],
+        "timed_out": count[TIMED_OUT],
+        "survived_explained": known,
+        "survived_unexplained": count[SURVIVED] - known,
+        "share_killed": (count[KILLED] + count[TIMED_OUT]) / len(outcomes),
+        "killed in": {part: f"{killed[part]} of {len(mutants)}" for part, mutants in sample.items()},
+    }
 
 
-def figures(
-    sample: dict[str, list[Mutant]], results: Results, explained: dict[str, str]
-) -> dict[str, object]:
-    """Return how many mutants of each folder were killed, timed out, or survived."""
-    by_folder = {}
-    for folder, mutants in sample.items():
-        count = Counter(results.outcome(one) for one in mutants)
-        known = sum(results.outcome(one) == SURVIVED and one.id in explained for one in mutants)
-        by_folder[folder] = {
-            "sampled": len(mutants),
-            "killed": count[KILLED],
-            "timed_out": count[TIMED_OUT],
-            "survived_explained": known,
-            "survived_unexplained": count[SURVIVED] - known,
-            "untried": count[None],
-        }
-    total = {key: sum(one[key] for one in by_folder.values()) for key in next(iter(by_folder.values()))}
-    noticed = total["killed"] + total["timed_out"]
-    shares = {folder: f"{one['killed']} of {one['sampled']}" for folder, one in by_folder.items()}
-    return {"seed": SEED, **total, "share_killed": noticed / total["sampled"], "killed in": shares}
+def faults(outcomes: Outcomes, explained: dict[str, str], existing: set[str]) -> list[str]:
+    """Return what is wrong: survivors without a reason, reasons without a survivor.
 
-
-def faults(sample: Sample, results: Results, explained: dict[str, str]) -> list[str]:
-    """Return what is wrong: survivors without a reason, reasons without a survivor."""
-    outcomes = {one.id: results.outcome(one) for mutants in sample.values() for one in mutants}
+    A reason may wait for its mutant to be drawn again: the sample changes with the code.
+    """
     found = [f"survived, and is not explained: {name}" for name, outcome in outcomes.items()
              if outcome == SURVIVED and name not in explained]  # fmt: skip
-    for name in explained:
-        if name not in outcomes:
-            found.append(f"is explained, but not in the sample: {name}")
-        elif outcomes[name] not in (SURVIVED, None):
-            found.append(f"is explained, but {outcomes[name]}: {name}")
-    return found
+    found += [f"is explained, but {outcomes[name]}: {name}" for name in explained
+              if outcomes.get(name, SURVIVED) != SURVIVED]  # fmt: skip
+    return found + [f"is explained, but is no mutant: {name}" for name in explained if name not in existing]
+
+
+def copy_project(folder: Path) -> Path:
+    """Copy what the tests need into a folder."""
+    shutil.rmtree(folder, ignore_errors=True)
+    left_out = shutil.ignore_patterns("build", "dist", ".git", ".venv", ".*_cache", "__pycache__")
+    return shutil.copytree(ROOT, folder, ignore=left_out)
 
 
 def main() -> int:
     """Draw the sample, try it, compare with the list of explained survivors."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", type=Path, metavar="FILE", help="Write the figures to FILE.")
-    parser.add_argument("--budget", type=float, default=BUDGET, help="CPU seconds of tests for each mutant.")
-    parser.add_argument("--tests", nargs="*", help="Trace these test files alone, if they are new.")
+    parser.add_argument("--budget", type=float, default=BUDGET, help="Seconds of tests for each mutant.")
+    parser.add_argument("--tests", nargs="*", default=TESTS, help="Trace these test files only, if new.")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="Mutants that are tried at once.")
     arguments = parser.parse_args()
-    sample = draw(SEED, SIZES)
-    suite = SuiteMap(FOLDER, [path for folder in SIZES for path in files_of(folder)])
-    suite.update(tuple(arguments.tests or ("tests", "src")))
-    explained = tomllib.loads(EXPLAINED.read_text(encoding="utf-8")) if EXPLAINED.exists() else {}
+    everything = {part: all_mutants(part) for part in SIZES}
+    sample = {part: draw(everything[part], size, SEED) for part, size in SIZES.items()}
+    copies = [copy_project(FOLDER / f"copy-{i}") for i in range(arguments.jobs)]
+    suite = SuiteMap(FOLDER, copies[0], [path for part in SIZES for path in files_of(part)])
+    suite.update(tuple(arguments.tests))
+    explained = tomllib.loads(EXPLAINED.read_text(encoding="utf-8"))
 
     @cache
-    def tests_of(mutant: Mutant) -> list[tuple[str, float]]:
-        known = mutant.id in explained
-        return suite.tests_of(mutant, budget=BUDGET_IF_EXPLAINED if known else arguments.budget)
+    def tests_of(mutant: Mutant) -> Tests:
+        return suite.tests_of(mutant, BUDGET_IF_EXPLAINED if mutant.id in explained else arguments.budget)
 
     results = Results(FOLDER / "results.jsonl", tests_of)
-    try_all([one for mutants in sample.values() for one in mutants], results)
-    found, wrong = figures(sample, results, explained), faults(sample, results, explained)
+    drawn = [one for mutants in sample.values() for one in mutants]
+    try_all(drawn, results, copies)
+    outcomes = {one.id: results.outcome(one) for one in drawn}
+    existing = {one.id for mutants in everything.values() for one in mutants}
+    found, wrong = figures(sample, outcomes, explained), faults(outcomes, explained, existing)
     print(json.dumps(found, indent=1), *wrong, sep="\n")  # noqa: T201
     if arguments.json:
         arguments.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    return int(bool(wrong) or found["share_killed"] < LEAST_KILLED)
+    return int(bool(wrong) or found["share_killed"] < MIN_KILLED)
 
 
 if __name__ == "__main__":

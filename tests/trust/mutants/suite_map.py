@@ -1,11 +1,18 @@
-"""Which tests run which line: what `covering` records, kept up to date, and the tests of a mutant from it."""
+"""Which tests run which line, and how long each takes: traced once, kept up to date.
+
+A line that is run while a fixture of the whole session is made counts for the first test that asked for it:
+other tests that see its effect are missed, so a mutant may be counted as surviving that the suite would kill,
+never the other way round.
+"""
 
 import hashlib
 import json
+import os
 import subprocess
 import sys
 from functools import cached_property
 from pathlib import Path
+from xml.etree import ElementTree
 
 import coverage
 from operators import Mutant
@@ -13,8 +20,7 @@ from sample import ROOT, SOURCE
 
 TESTS = ("tests", "src")
 CHUNK = 5  # tests of one file that are run before one looks into the next
-# Their clusters need threads that Dask starts once, and that a forked process does not have.
-LEFT_OUT = ("tests/dask/test_dask_cluster.py", "tests/study/test_study_cluster.py")
+PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=ci"]
 
 
 def digest(path: Path) -> str:
@@ -29,76 +35,83 @@ def test_files() -> dict[str, str]:
     return {str(path.relative_to(ROOT)): digest(path) for path in chosen}
 
 
+def environment(copy: Path) -> dict[str, str]:
+    """Return the environment of a process that imports the package from a copy of the project."""
+    return os.environ | {"PYTHONPATH": str(copy / "src")}
+
+
 class SuiteMap:
     """The map of the suite, in a folder. A changed source needs a new map, a changed test file a part."""
 
-    def __init__(self, folder: Path, sources: list[Path]) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self.lines, self.tests_file = folder / "lines.sqlite", folder / "tests.json"
-        self._files, self._source = folder / "files.json", folder / "source.json"
-        self.sources = sources
+    def __init__(self, folder: Path, copy: Path, sources: list[Path]) -> None:
+        self.copy, self.sources = copy, sources
+        self.lines, self._stored = folder / "lines.sqlite", folder / "tests.json"
+        stored = json.loads(self._stored.read_text()) if self._stored.exists() else {}
+        self._source = {str(path.relative_to(ROOT)): digest(path) for path in sources}
+        current = stored.get("source") == self._source
+        self._files = stored["files"] if current else {}
+        self._seconds = stored["seconds"] if current else {}
 
     def update(self, limited_to: tuple[str, ...] = TESTS) -> None:
         """Trace the tests of files that are new or have changed."""
-        source = {str(path.relative_to(ROOT)): digest(path) for path in self.sources}
-        # The list of files is written last: without it, the map was interrupted.
-        if self._read(self._source) != source or not self._files.exists():
-            for path in (self.lines, self.tests_file, self._files):
-                path.unlink(missing_ok=True)
-            self._source.write_text(json.dumps(source))
-        known, now = self._read(self._files), test_files()
-        new = [name for name in now if now[name] != known.get(name) and name.startswith(limited_to)]
-        if new:
-            command = [sys.executable, Path(__file__).with_name("covering.py"), self.lines, self.tests_file]
-            listed = json.dumps({"tests": new, "sources": [str(path) for path in self.sources]})
-            subprocess.run(command, input=listed, text=True, check=True, cwd=ROOT)
-            self._files.write_text(json.dumps(known | {name: now[name] for name in new}, indent=0))
-
-    @staticmethod
-    def _read(path: Path) -> dict[str, str]:
-        return json.loads(path.read_text()) if path.exists() else {}
+        now = test_files()
+        new = [name for name in now if now[name] != self._files.get(name) and name.startswith(limited_to)]
+        if not new:
+            return
+        times = self.copy / "times.xml"
+        options = ["-n", "auto", "--dist", "worksteal", "--cov", "--cov-context=test", "--cov-report="]
+        options += [f"--junitxml={times}", "-o", "junit_family=xunit1"]
+        options += ["--cov-append"] if self._files else []
+        variables = environment(self.copy) | {"COVERAGE_FILE": str(self.lines)}
+        subprocess.run([*PYTEST, *options, *new], cwd=self.copy, env=variables, check=False)
+        kept = {name: seconds for name, seconds in self._seconds.items() if _file(name) not in new}
+        self._seconds = kept | _passed(times)
+        self._files |= {name: now[name] for name in new}
+        stored = {"source": self._source, "files": self._files, "seconds": self._seconds}
+        self._stored.write_text(json.dumps(stored, indent=0))
 
     @cached_property
-    def _seconds(self) -> dict[str, float]:
-        """The CPU seconds of each test that passes."""
-        tests = json.loads(self.tests_file.read_text())
-        return {
-            name: test["seconds"]
-            for name, test in tests.items()
-            if test["passed"] and not name.startswith(LEFT_OUT)
-        }
-
-    @cached_property
-    def _contexts(self) -> dict[str, dict[int, list[str]]]:
-        """The tests of each line of each file."""
+    def _contexts(self) -> dict[Path, dict[int, set[str]]]:
+        """The tests of each line of each file: a test has a context for its run, and one for its fixtures."""
         data = coverage.CoverageData(str(self.lines))
         data.read()
-        return {str(path): data.contexts_by_lineno(str(path)) for path in self.sources}
+        found = {}
+        for path in self.sources:
+            by_line = data.contexts_by_lineno(str(self.copy / path.relative_to(ROOT)))
+            found[path] = {line: {name.rpartition("|")[0] for name in by_line[line]} for line in by_line}
+        return found
 
     def tests_of(self, mutant: Mutant, budget: float) -> list[tuple[str, float]]:
         """Return the tests that run the lines of a mutant, the fastest first, as many as the budget allows.
 
         For code that runs at import: the tests that run any function of the module.
         """
-        lines = self._contexts[str(mutant.path)]
-        at = mutant.lines if mutant.function else lines
+        lines = self._contexts[mutant.path]
+        at = lines if mutant.at_import else mutant.lines
         found = {name for line in at for name in lines.get(line, ()) if name in self._seconds}
-        return self._within(self._in_turns(found), budget)
-
-    def _in_turns(self, names: set[str]) -> list[str]:
-        """Return the tests by time, some of each file at a time: those of one file often ask the same."""
-        by_file: dict[str, list[str]] = {}
-        for name in sorted(names, key=lambda name: (self._seconds[name], name)):
-            by_file.setdefault(name.partition("::")[0], []).append(name)
-        longest = max(map(len, by_file.values()), default=0)
-        turns = range(0, longest, CHUNK)
-        return [name for turn in turns for own in by_file.values() for name in own[turn : turn + CHUNK]]
-
-    def _within(self, names: list[str], budget: float) -> list[tuple[str, float]]:
         chosen, total = [], 0.0
-        for name in names:
+        for name in self._in_turns(found):
             total += self._seconds[name]
             if total > budget and chosen:
                 break
             chosen.append((name, self._seconds[name]))
         return chosen
+
+    def _in_turns(self, names: set[str]) -> list[str]:
+        """Return the tests by time, some of each file at a time: those of one file often ask the same."""
+        by_file: dict[str, list[str]] = {}
+        for name in sorted(names, key=lambda name: (self._seconds[name], name)):
+            by_file.setdefault(_file(name), []).append(name)
+        longest = max(map(len, by_file.values()), default=0)
+        turns = range(0, longest, CHUNK)
+        return [name for turn in turns for own in by_file.values() for name in own[turn : turn + CHUNK]]
+
+
+def _file(test: str) -> str:
+    return test.partition("::")[0]
+
+
+def _passed(times: Path) -> dict[str, float]:
+    """Return the seconds of each test that passed, from a file in the format of JUnit."""
+    cases = ElementTree.parse(times).iter("testcase")
+    return {f"{one.get('file')}::{one.get('name')}": float(one.get("time")) for one in cases if not len(one)}
