@@ -238,7 +238,7 @@ OPTIONAL = [
     ("class_names", "abcd", "class_names must be a list of text"),
     ("class_names", ["a", "b", "c", 4], "class_names must be a list of text"),
     ("fitted_on", "logits", "fitted_on must be a JSON object"),
-    ("fitted_on", {}, "fitted_on.kind must be one of logits, probabilities; found None"),
+    ("fitted_on", {}, "fitted_on lacks kind"),
     ("fitted_on", {"kind": "scores"}, "fitted_on.kind must be one of .* found 'scores'"),
     ("fitted_on", {"kind": ["logits"]}, "fitted_on.kind must be one of"),
     ("fitted_on", {"kind": "logits", "floor": 0.1}, "fitted_on.floor is for probabilities only"),

@@ -32,9 +32,8 @@ from temperance.core.blocks import number_of_threads
 from temperance.core.objective import FitData, InMemoryFitData
 from temperance.core.solution import Solution
 from temperance.errors import InputError
-from temperance.formulas.applying import apply_opened, apply_to_rows
 from temperance.formulas.fit_record import Baseline, FittedOn
-from temperance.formulas.model import Formula, Model
+from temperance.formulas.model import Formula, Model, apply, apply_to_rows
 from temperance.inputs.containers import (
     check_column_names,
     column_names,
@@ -42,7 +41,6 @@ from temperance.inputs.containers import (
     is_matrix,
     names_of,
     open_labelled,
-    open_logits,
 )
 from temperance.inputs.validation import check_choice, warn_of_probabilities
 
@@ -300,9 +298,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         framework = framework_of(logits)
         if framework is not None:
             return loaders.load(f"{framework} apply")(model, method, logits, dim)
-        opened = open_logits(logits, dim)
-        warn_of_probabilities(opened.values)
-        return apply_opened(model, method, opened)
+        return apply(model, method, logits, dim)
 
     def _check_names(self, logits: Any) -> None:
         """Raise if a data frame has other columns than the logits of the fit."""
