@@ -17,7 +17,7 @@ from temperance import (
     make_calibrator,
     metrics,
 )
-from temperance.calibrators import bayes_design
+from temperance.calibrators.bayes import RANGE_FACTOR_OF_BAYES
 from temperance.core.kernels import KNOTS
 from temperance.data import simulate
 from temperance.population import shipped_population, weak_population, write_population
@@ -148,7 +148,7 @@ def test_extreme_confidence_is_only_a_matter_of_scale(large, factor):
 
 
 def test_temperatures_stay_within_a_factor_of_the_reference_for_any_row(cal):
-    factor, rng = bayes_design.RANGE_FACTOR_OF_BAYES, np.random.default_rng(0)
+    factor, rng = RANGE_FACTOR_OF_BAYES, np.random.default_rng(0)
     wild = rng.standard_normal((500, 5)) * np.exp(20 * rng.standard_normal((500, 1)))
     T = cal.temperature(wild) / cal.reference_
     assert T.min() == pytest.approx(1 / factor)
@@ -167,7 +167,7 @@ def test_2500_classes_work(dtype):
 
 
 def test_only_the_classes_predicted_most_often_have_a_shift_of_their_own(large, monkeypatch):
-    monkeypatch.setattr(bayes_design, "MAX_CLASS_TEMPERATURES", 3)
+    monkeypatch.setattr("temperance.calibrators.bayes.MAX_CLASS_TEMPERATURES", 3)
     often = np.argsort(-np.bincount(large.logits.argmax(axis=1), minlength=5))[:3]
     cal = bayes(large)
     np.testing.assert_array_equal(np.flatnonzero(cal.class_shift_), np.sort(often))
