@@ -189,14 +189,14 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         """Return the posterior standard deviation of log T of each row, in the shape of `temperature`."""
         return self._apply("log_temperature_std", logits, dim)
 
-    def _summary(self) -> str:
+    def _describe(self) -> list[str]:
         formula = "p = E softmax(-map(-log softmax(z / T0)) T0 / T), log T = b + w . phi + v[class]"
         errors = self.standard_errors_["coefficients"]
         logs = self.coefficients_[0] + 1.96 * errors[0] * np.array([-1, 1])
         inside = np.clip(logs, -MAX_LOG_TEMPERATURE, MAX_LOG_TEMPERATURE)
         typical = np.clip(np.exp(inside), *self.temperature_limits_)
         lines = [
-            self._headline(formula),
+            formula,
             f"T0 = {self.reference_:.4g}: {confidence_in_words(self.reference_)}",
             f"T of a typical row: {typical[0]:.3g} to {typical[1]:.3g} (95 % credible interval)",
             f"prior: {self.options_['prior']}; effective parameters by block (tau scales its variance):",
@@ -210,16 +210,15 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         for name, value, error in zip(terms, self.coefficients_, errors, strict=True):
             lines.append(f"  {name}: {value:+.3f} \u00b1 {error:.2g}")
         lines += map_in_words(self.map_knots_, self.map_slopes_, self.standard_errors_["map_slopes"])
-        lines += self._bias_in_words()
-        return "\n".join([*lines, self._describe_fit("penalised loss")])
+        if not model_of(self).formula.keeps_class:
+            weight = self.bias_weight_
+            lines.append(f"class bias: mixed in with weight {weight:.2f}; the predicted class may change")
+        elif self.options_["class_bias"] is not False:
+            lines.append("class bias: not used; it does not improve the prediction of held-out rows")
+        return lines
 
-    def _bias_in_words(self) -> list[str]:
-        if self.options_["class_bias"] is False:
-            return []
-        if model_of(self).formula.keeps_class:
-            return ["class bias: not used; it does not improve the prediction of held-out rows"]
-        weight = self.parameters()["bias_weight"]
-        return [f"class bias: mixed in with weight {weight:.2f}; the predicted class may change"]
+    def _loss_name(self) -> str:
+        return "penalised loss"
 
 
 @dataclass(frozen=True)

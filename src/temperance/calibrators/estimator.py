@@ -387,7 +387,21 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
     def summary(self) -> str:
         """Describe the fitted calibrator in words and numbers."""
         model = model_of(self)
-        lines = self._summary().splitlines()
+        formula, *numbers = self._describe()
+        errors = "; \u00b1 is one standard error" if model.standard_errors else ""
+        lines = [
+            f"{type(self).__name__} ({self.key.upper()})",
+            formula,
+            f"{model.n_classes} classes, fitted on {model.n_rows} rows{errors}",
+            *numbers,
+        ]
+        if model.temperature_quantiles is not None:
+            low, middle, high = model.temperature_quantiles
+            if low < high:
+                quantiles = f"{low:.3g} / {middle:.3g} / {high:.3g} (5 % / median / 95 %)"
+                lines.append(f"T of the calibration rows: {quantiles}")
+        lines.append(f"{self._loss_name()} of the calibration rows: {model.solution.value:.4f}")
+        lines.append(f"solver: {model.solution.summary}")
         if model.log_prior_ratio is not None:
             lines.append(describe_adaptation(model, list(self.get_feature_names_out())))
         lines += model.record.describe().splitlines()
@@ -401,9 +415,14 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         # A notebook asks for this first; scikit-learn's own shows the options, not the fitted numbers.
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
-    @abstractmethod
-    def _summary(self) -> str:
-        """Return the lines of the summary, of any length."""
+    def _describe(self) -> list[str]:
+        """Return the formula, and the lines of the summary about the fitted numbers, of any length."""
+        numbers = self.parameters().items()
+        return [type(self).__name__, *(f"{name} = {np.array2string(v, precision=4)}" for name, v in numbers)]
+
+    def _loss_name(self) -> str:
+        """Return what the fit minimised, for the summary."""
+        return "NLL"
 
     def save(
         self, path: str | Path, *, metadata: Mapping[str, Any] | None = None, overwrite: bool = False
@@ -487,46 +506,17 @@ class TemperatureCalibrator(Calibrator):
         """Return T(z) of each row, in the shape of the logits without the axis `dim` of the classes."""
         return self._apply("temperature", logits, dim)
 
-    def _summary(self) -> str:
-        numbers = [
-            f"{name} = {np.array2string(value, precision=4)}" for name, value in self.parameters().items()
-        ]
-        return "\n".join([self._headline(type(self).__name__), *numbers, self._describe_fit()])
-
-    def _headline(self, formula: str) -> str:
-        errors = "; \u00b1 is one standard error" if self.standard_errors_ else ""
-        return (
-            f"{type(self).__name__} ({self.key.upper()})\n{formula}\n"
-            f"{self.n_classes_} classes, fitted on {self.n_rows_} rows{errors}"
-        )
-
-    def _describe_fit(self, loss: str = "NLL") -> str:
-        lines = []
-        low, middle, high = self.temperature_quantiles_
-        if low < high:
-            lines.append(
-                f"T of the calibration rows: {low:.3g} / {middle:.3g} / {high:.3g} (5 % / median / 95 %)"
-            )
-        s = self.solution_
-        lines.append(f"{loss} of the calibration rows: {s.value:.4f}")
-        lines.append(f"solver: {s.summary}")
-        return "\n".join(lines)
-
 
 def _open_rows(
     logits: Any, labels: Any, sample_weight: Any, classes: Any, dim: int, ignore_index: int | None
 ) -> tuple[FitData, tuple[str, ...] | None]:
     """Return the rows of a fit, and the names of their classes if there are any."""
-    if framework_of(logits) == "dask":
-        return _open_dask_rows(logits, labels, sample_weight, classes, dim, ignore_index)
-    opened = open_labelled(logits, labels, sample_weight, classes=classes, dim=dim, ignore_index=ignore_index)
-    warn_of_probabilities(opened.values)
-    return InMemoryFitData(opened.rows(), opened.weights), opened.names
-
-
-def _open_dask_rows(
-    logits: Any, labels: Any, sample_weight: Any, classes: Any, dim: int, ignore_index: int | None
-) -> tuple[FitData, tuple[str, ...] | None]:
+    if framework_of(logits) != "dask":
+        opened = open_labelled(
+            logits, labels, sample_weight, classes=classes, dim=dim, ignore_index=ignore_index
+        )
+        warn_of_probabilities(opened.values)
+        return InMemoryFitData(opened.rows(), opened.weights), opened.names
     if dim not in (-1, 1) or ignore_index is not None:
         raise InputError(
             "dim and ignore_index are for arrays in memory; found a Dask collection. Put the classes last "

@@ -269,7 +269,7 @@ class _Evaluation:
         return MethodResult(
             name,
             calibrator,
-            n_parameters=0.0 if calibrator is None else Method.complexity(calibrator),
+            n_parameters=0.0 if calibrator is None else getattr(calibrator, "n_parameters_", np.inf),
             scores=scores,
             row_nll=label_nll(probs, labels),
             confidence=probs[np.arange(len(probs)), top],
