@@ -130,4 +130,4 @@ def load(path: str | Path) -> Predictor:
     array([0])
     """
     with opened(path) as (content, method):
-        return Predictor(read_model(content, method, method.class_name, content["options"]))
+        return Predictor(read_model(content, method, content["options"]))

@@ -248,7 +248,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         """Return the model of a fit with the options of this estimator."""
         return Model(
             self.key,
-            self._name_with_options(),
+            type(self).__name__,
             formula,
             self.get_params(),
             data.n_classes,
@@ -258,13 +258,6 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
             temperature_quantiles,
             n_parameters=float(solution.parameters.size) if n_parameters is None else n_parameters,
         )
-
-    def _name_with_options(self) -> str:
-        """Return the name of the method, with its options if any is not the default."""
-        kind = type(self)
-        # scikit-learn's repr takes as long as the fit of a few hundred rows.
-        is_default = self.get_params() == kind().get_params()
-        return kind.__name__ if is_default else repr(self).removesuffix("()")
 
     def transform(self, logits: Any, *, dim: int = -1) -> Any:
         """Return calibrated logits, in the shape of the input: z / T(z), or log-probabilities.

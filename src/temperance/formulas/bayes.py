@@ -61,7 +61,7 @@ class BayesianFormula(TemperatureFormula):
     temperature_limits: Array = shaped(2)
     map_knots: Array = shaped(len(KNOTS))
     map_slopes: Array = shaped(len(KNOTS))
-    uniform_weight: Array
+    uniform_weight: Array = shaped()
     bias_beta: Array | None = None
     bias: Array | None = shaped("K", default=None)
     interactions: Array | None = shaped("K", "K", default=None)

@@ -106,6 +106,7 @@ class Model:
 
     key: str
     name: str
+    """The name of the method's class, for messages."""
     formula: Formula
     options: Mapping[str, Any]
     n_classes: int
