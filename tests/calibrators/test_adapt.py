@@ -8,7 +8,7 @@ import pytest
 from compared import COMPARED
 
 from temperance import TemperatureScaling, load, metrics
-from temperance.calibrators import TemperatureCalibrator, recording
+from temperance.calibrators import TemperatureCalibrator, fit_record
 from temperance.core import frequencies
 from temperance.core.frequencies import LabelFrequencies, ProbabilityRows, estimate_frequencies
 from temperance.data import simulate
@@ -125,7 +125,7 @@ def test_a_class_overpredicted_everywhere_is_not_mistaken_for_a_shift(tmp_path):
 def test_a_small_subsample_of_the_fit_is_not_used(monkeypatch):
     """The mean probabilities of 5 rows for each class are worse than the counts of all labels."""
     for name in ("BASELINE_ROWS", "MIN_BASELINE_ROWS"):
-        monkeypatch.setattr(recording, name, 20)
+        monkeypatch.setattr(fit_record, name, 20)
     calibrator, logits = TemperatureScaling().fit(*biased(3000, 0)), biased(3000, 1)[0]
     wanted = estimate_frequencies(
         ProbabilityRows(calibrator.predict_proba(logits)),

@@ -14,8 +14,8 @@ from temperance import (
     load,
     make_calibrator,
 )
-from temperance.calibrators import recording
-from temperance.calibrators.recording import confidence_and_entropy
+from temperance.calibrators import fit_record
+from temperance.calibrators.fit_record import confidence_and_entropy
 from temperance.core.blocks import BFloat16
 from temperance.data import simulate
 from temperance.formulas.fit_record import Baseline, FittedOn
@@ -24,10 +24,10 @@ from temperance.formulas.fit_record import Baseline, FittedOn
 @pytest.fixture
 def small_samples(monkeypatch):
     """Use samples of a few dozen rows, read a few at a time."""
-    monkeypatch.setattr(recording, "HASHED_ROWS", 40)
-    monkeypatch.setattr(recording, "BASELINE_ROWS", 64)
-    monkeypatch.setattr(recording, "MIN_BASELINE_ROWS", 8)
-    monkeypatch.setattr(recording, "BASELINE_LOGITS", 400)
+    monkeypatch.setattr(fit_record, "HASHED_ROWS", 40)
+    monkeypatch.setattr(fit_record, "BASELINE_ROWS", 64)
+    monkeypatch.setattr(fit_record, "MIN_BASELINE_ROWS", 8)
+    monkeypatch.setattr(fit_record, "BASELINE_LOGITS", 400)
 
 
 def assert_same_baseline(one, other, rtol=1e-12):
@@ -162,7 +162,7 @@ def test_a_large_fit_is_described_by_evenly_spaced_rows(method, fit, small_sampl
 
 def test_rows_read_in_blocks_give_the_same_baseline(task, fit, monkeypatch):
     whole = fit("bayes", task.logits, task.labels)
-    monkeypatch.setattr(recording, "EVALUATED_LOGITS", 44)  # 11 rows at a time
+    monkeypatch.setattr(fit_record, "EVALUATED_LOGITS", 44)  # 11 rows at a time
     in_blocks = fit("bayes", task.logits, task.labels)
     assert_same_baseline(whole.baseline_, in_blocks.baseline_)
     assert in_blocks.solution_.passes == whole.solution_.passes

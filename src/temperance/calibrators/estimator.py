@@ -25,8 +25,8 @@ from sklearn.utils import TransformerTags
 from sklearn.utils._set_output import ADAPTERS_MANAGER, _get_output_config
 
 from temperance import loaders
+from temperance.calibrators.fit_record import record_fit
 from temperance.calibrators.label_shift import adapt_to_priors, adapt_to_rows, describe_adaptation
-from temperance.calibrators.recording import record_fit
 from temperance.core.arrays import AnyArray, Vector
 from temperance.core.blocks import number_of_threads
 from temperance.core.objective import FitData, InMemoryFitData

@@ -30,7 +30,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.calibrators.recording import confidence_and_entropy
+from temperance.calibrators.fit_record import confidence_and_entropy
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
 from temperance.core.blocks import BFloat16, read_blocks, row_slices
 from temperance.core.row_block import kernels_of_size
