@@ -10,7 +10,7 @@ from __future__ import annotations
 import textwrap
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from operator import attrgetter
@@ -64,8 +64,8 @@ def model_of(fitted: Any) -> Model:
 class _FittedAttribute:
     """A read-only attribute of a calibrator: a value of its fitted model. It is absent where that is None."""
 
-    def __init__(self, value_in: Callable[[Model], Any]) -> None:
-        self.value_in = value_in
+    def __init__(self, place: str) -> None:
+        self.value_in = attrgetter(place)
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -86,12 +86,7 @@ class _FittedAttribute:
 
 def fitted(place: str) -> Any:
     """Declare an attribute of fitted calibrators by its place in the model, such as "formula.intercept"."""
-    return _FittedAttribute(attrgetter(place))
-
-
-def _classes(model: Model) -> NDArray[Any]:
-    names = model.record.class_names
-    return np.arange(model.n_classes) if names is None else np.array(names)
+    return _FittedAttribute(place)
 
 
 class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
@@ -109,14 +104,14 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
 
     key: ClassVar[str]
     """The key in the registry and in saved files: the paper's acronym."""
+    supports_masked_classes: ClassVar[bool] = True
+    """Whether -inf may mark an impossible class."""
 
     model_: Model
     """The fitted model: a frozen value. All fitted attributes below are read from it."""
     feature_names_in_: NDArray[np.object_]
     """The names of the columns, if the logits of the fit had names that are text."""
 
-    classes_: NDArray[Any] = _FittedAttribute(_classes)  # type: ignore[assignment]
-    """The names of the classes, in the order of the columns; their numbers if they have no names."""
     n_classes_: int = fitted("n_classes")
     n_rows_: int = fitted("n_rows")
     options_: Mapping[str, Any] = fitted("options")
@@ -146,9 +141,11 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
     """The user's own notes, as passed to `save`."""
 
     @property
-    def supports_masked_classes(self) -> bool:
-        """Whether -inf may mark an impossible class."""
-        return True
+    def classes_(self) -> NDArray[Any]:
+        """The names of the classes, in the order of the columns; their numbers if they have no names."""
+        model = model_of(self)
+        names = model.record.class_names
+        return np.arange(model.n_classes) if names is None else np.array(names)
 
     @property
     def keeps_class(self) -> bool:
@@ -288,9 +285,6 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
             warn_of_probabilities(logits)
             return apply_to_rows(model, method, logits)
         self._check_names(logits)
-        framework = framework_of(logits)
-        if framework is not None:
-            return loaders.load(f"{framework} apply")(model, method, logits, dim)
         return apply(model, method, logits, dim)
 
     def _check_names(self, logits: Any) -> None:

@@ -102,11 +102,6 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
     def __init__(self, *, solver: str = "exact") -> None:
         self.solver = solver
 
-    @property
-    def supports_masked_classes(self) -> bool:
-        """Whether -inf may mark an impossible class: not where every logit has a weight."""
-        return not self.formula_type.uses_logits
-
     def _check_options(self) -> None:
         check_choice("solver", self.solver, ("exact", "sgd"))
 
@@ -222,6 +217,7 @@ class LinearTemperatureScaling(LinearPredictorCalibrator):
     """
 
     key: ClassVar[str] = "lts"
+    supports_masked_classes: ClassVar[bool] = False  # every logit has a weight
     formula_type = LinearFormula
     formula: ClassVar[str] = "T(z) = softplus(w_L . (z - mean z) + b)"
 
@@ -294,6 +290,7 @@ class EntropyLinearTemperatureScaling(LinearPredictorCalibrator):
     """
 
     key: ClassVar[str] = "hnlts"
+    supports_masked_classes: ClassVar[bool] = False  # every logit has a weight
     formula_type = EntropyLinearFormula
     formula: ClassVar[str] = "T(z) = softplus(w_L . (z - mean z) + w_H log Hbar(z) + b)"
 

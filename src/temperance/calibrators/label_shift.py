@@ -121,12 +121,10 @@ def _check_classes(n_classes: int, fitted: LabelFrequencies) -> None:
 
 
 def _open_rows(model: Model, logits: Any) -> UnlabelledRows:
-    framework = framework_of(logits)
-    if framework == "dask":
+    if framework_of(logits) == "dask":
         rows: UnlabelledRows = loaders.load("dask probability rows")(model, logits)
         return rows
-    compute = apply if framework is None else loaders.load(f"{framework} apply")
-    probs = as_numpy(compute(model, "predict_proba", logits))
+    probs = as_numpy(apply(model, "predict_proba", logits))
     return ProbabilityRows(probs.reshape(-1, model.n_classes))
 
 

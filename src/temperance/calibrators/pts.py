@@ -106,6 +106,7 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
     """
 
     key: ClassVar[str] = "pts"
+    supports_masked_classes: ClassVar[bool] = False  # the row mean is subtracted
     input_mean_: Vector = fitted("formula.input_mean")
     input_scale_: Vector = fitted("formula.input_scale")
     coefs_: tuple[Matrix, ...] = fitted("formula.coefs")
@@ -128,11 +129,6 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
         self.weight_decay = weight_decay
         self.random_state = random_state
         self.solver = solver
-
-    @property
-    def supports_masked_classes(self) -> bool:
-        """Whether -inf may mark an impossible class: not here, since the row mean is subtracted."""
-        return False
 
     def _check_options(self) -> None:
         check_choice("loss", self.loss, ("nll", "ece"))

@@ -2,7 +2,7 @@
 
 A `Formula` is the fitted numbers of a method and what it computes with them, written once over the features
 of rows (`core.features`). PyTorch and ONNX replace the numbers by their own arrays (`with_arrays`) and run
-the same formula. A `Model` adds what is known of the fit. `apply` runs it on logits in memory: it opens the
+the same formula. A `Model` adds what is known of the fit. `apply` runs it on logits: it opens the
 container, computes, and wraps the result like the input.
 """
 
@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Self, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance import loaders
 from temperance.core.arrays import AnyArray, Vector
 from temperance.core.blocks import BFloat16, prediction_slot
 from temperance.core.features import RowFeatures
@@ -25,7 +26,7 @@ from temperance.core.row_block import RowBlock, map_rows
 from temperance.core.solution import Solution
 from temperance.errors import InputError
 from temperance.formulas.fit_record import FitRecord
-from temperance.inputs.containers import open_logits
+from temperance.inputs.containers import framework_of, open_logits
 from temperance.inputs.validation import check_peaks, check_unmasked, warn_of_probabilities
 
 Shape = tuple[int, ...]
@@ -151,6 +152,9 @@ class Model:
 
 def apply(model: Model, method: str, logits: Any, dim: int = -1) -> Any:
     """Return what `method` gives for these logits, in a container like theirs."""
+    framework = framework_of(logits)
+    if framework is not None:
+        return loaders.load(f"{framework} apply")(model, method, logits, dim)
     opened = open_logits(logits, dim)
     warn_of_probabilities(opened.values)
     check_columns(model, opened.shape, opened.dim)
