@@ -302,12 +302,6 @@ def test_of_many_classes_a_warning_names_a_few_and_counts_the_others():
         calibrator.adapt(priors=np.full(60, 1 / 60))
 
 
-def test_too_few_rows_give_a_warning_if_the_estimate_is_uncertain(binary):
-    logits, labels = binary
-    with pytest.warns(UserWarning, match=r"10 rows do not determine .* Pass more rows, or the frequencies"):
-        TemperatureScaling().fit(logits, labels).adapt(logits[:10])
-
-
 @pytest.mark.parametrize(
     ("priors", "words"),
     [
