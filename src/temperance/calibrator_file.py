@@ -1,8 +1,8 @@
 """The calibrator file: its fields, reading it as a model or an estimator, and writing it.
 
 One JSON object, versioned, data only; numbers have enough digits to read back the same float64. Fields and
-formulas are described in docs/file-format.md. A field says where its value is: in the `Model`, in what the
-model holds (`record.date`), or in a part of the record that is an object of its own in the file.
+formulas are described in docs/file-format.md. A field says where in the `Model` its value is: `n_rows`, or
+`record.date`. Reading and writing walk the same tables, one for each object of the file.
 
 Every field is checked before use, and reading runs no code of the file: the method's name is looked up in the
 table of methods. The model needs NumPy alone, so a service (`temperance.serving`) can read a file without the
@@ -17,10 +17,9 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,9 +29,8 @@ from temperance.core.arrays import Vector
 from temperance.core.solution import Solution, parse_message
 from temperance.errors import InputError, excerpt
 from temperance.files import read_regular_file, write_atomically
-from temperance.formulas.applying import apply_to_rows
 from temperance.formulas.fit_record import BASELINE_SHARES, Baseline, FitRecord, FittedOn
-from temperance.formulas.model import Formula, Model, Shape, TemperatureFormula
+from temperance.formulas.model import Formula, Model, Shape, TemperatureFormula, apply_to_rows
 from temperance.inputs.validation import check_temperatures
 from temperance.json_fields import (
     Check,
@@ -43,6 +41,7 @@ from temperance.json_fields import (
     check_object,
     check_text,
     count,
+    nested,
     number,
     numbers,
     parse_object,
@@ -73,25 +72,6 @@ def _check_quantiles(value: Any, where: str, n_classes: int) -> Vector:
     if (np.diff(quantiles) < 0).any():
         raise InputError(f"{where} must not decrease; found {quantiles.tolist()}")
     return quantiles
-
-
-def _check_hash(value: Any, where: str, n_classes: int) -> str:
-    digest = check_line(value, where)
-    if not re.fullmatch(r"[a-z0-9-]+:[0-9a-f]+", digest):
-        raise InputError(f"{where} must have the form sha256:0a1b...; found {excerpt(digest)}")
-    return digest
-
-
-def _check_date(value: Any, where: str, n_classes: int) -> str:
-    date = check_line(value, where)
-    try:
-        is_utc = datetime.fromisoformat(date).utcoffset() == timedelta(0)
-    except ValueError:
-        is_utc = False
-    if not is_utc:
-        example = datetime(2026, 1, 31, 12, tzinfo=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        raise InputError(f"{where} must be a time in UTC, such as {example}; found {excerpt(date)}")
-    return date
 
 
 def _check_names(value: Any, where: str, n_classes: int) -> tuple[str, ...]:
@@ -125,8 +105,8 @@ FIT = (
     Field("temperature_quantiles", _check_quantiles, optional=True),  # of methods that have a temperature
     Field("effective_parameters", number(0, MAX_MEAN), "n_parameters", optional=True),
     Field("class_counts", numbers("K", least=0), optional=True),
-    Field("data_hash", _check_hash, "record.data_hash", optional=True),
-    Field("date", _check_date, "record.date", optional=True),
+    Field("data_hash", check_line, "record.data_hash", optional=True),
+    Field("date", check_line, "record.date", optional=True),
     Field("library_version", check_line, "record.library_version", optional=True),
 )
 ADAPTATION = (
@@ -135,28 +115,33 @@ ADAPTATION = (
     Field("frequency_errors", _or_null(numbers("K", least=0)), optional=True),
 )
 FITTED_ON = (
-    Field("kind", _check_kind),
-    Field("floor", number(0, 1), optional=True),
+    Field("kind", _check_kind, "record.fitted_on.kind"),
+    Field("floor", number(0, 1), "record.fitted_on.floor", optional=True),
 )
-BASELINE = (
-    Field("rows", count(1)),
-    Field("effective_rows", number(0, MAX_MEAN)),
-    Field("confidence_quantiles", numbers(POINTS, least=0)),
-    Field("confidence_shares", numbers(POINTS, least=0)),
-    Field("entropy_quantiles", numbers(POINTS, least=0)),
-    Field("entropy_shares", numbers(POINTS, least=0)),
-    Field("predicted_counts", numbers("K", least=0)),
-    Field("mean_confidence", number(0, 1)),
-    Field("mean_entropy", number(0, MAX_MEAN)),
-    Field("accuracy", number(0, 1)),
-    Field("mean_probabilities", numbers("K", least=0), optional=True),
+BASELINE = tuple(
+    Field(name, check, f"record.baseline.{name}", optional=name == "mean_probabilities")
+    for name, check in {
+        "rows": count(1),
+        "effective_rows": number(0, MAX_MEAN),
+        "confidence_quantiles": numbers(POINTS, least=0),
+        "confidence_shares": numbers(POINTS, least=0),
+        "entropy_quantiles": numbers(POINTS, least=0),
+        "entropy_shares": numbers(POINTS, least=0),
+        "predicted_counts": numbers("K", least=0),
+        "mean_confidence": number(0, 1),
+        "mean_entropy": number(0, MAX_MEAN),
+        "accuracy": number(0, 1),
+        "mean_probabilities": numbers("K", least=0),
+    }.items()
 )
-NAMES = (Field("class_names", _check_names, "record.class_names", optional=True),)
-NOTES = (Field("metadata", check_object, "record.metadata", optional=True),)
+NAMES_AND_NOTES = (
+    Field("class_names", _check_names, "record.class_names", optional=True),
+    Field("metadata", check_object, "record.metadata", optional=True),
+)
 
 OBJECTS = {"fit": FIT, "fitted_on": FITTED_ON, "adaptation": ADAPTATION, "baseline": BASELINE}
 """The objects of a file that may have unknown fields, and the fields that are known."""
-KNOWN = {*REQUIRED, *OBJECTS, *(field.name for field in (*NAMES, *NOTES))}
+KNOWN = {*REQUIRED, *OBJECTS, *(field.name for field in NAMES_AND_NOTES)}
 """The known fields of the file itself."""
 
 
@@ -184,8 +169,7 @@ def load(path: str | Path) -> Calibrator:
     """
     with opened(path) as (content, method):
         calibrator = _unfitted(method, content["options"])
-        name, options = calibrator._name_with_options(), calibrator.get_params()
-        calibrator.model_ = model = read_model(content, method, name, options)
+        calibrator.model_ = model = read_model(content, method, calibrator.get_params())
         calibrator.n_features_in_ = model.n_classes
         with _reporting_model_errors():
             calibrator.summary()
@@ -231,52 +215,39 @@ def opened(path: str | Path) -> Iterator[tuple[Json, Method]]:
         yield content, CALIBRATORS[key]
 
 
-def read_model(content: Json, method: Method, name: str, options: Mapping[str, Any]) -> Model:
+def read_model(content: Json, method: Method, options: Mapping[str, Any]) -> Model:
     """Return the fitted model of a file, and check that it predicts."""
     n_classes: int = count(2, MAX_CLASSES)(content["classes"], "classes", 0)
     formula, shapes = _formula(method.formula, content["parameters"], options, n_classes)
     if isinstance(formula, TemperatureFormula):
         check_names("fit", content["fit"], required=["temperature_quantiles"])
-    values = read_fields(content, (*NAMES, *NOTES), "the file", n_classes)
-    content.get("fitted_on", {}).setdefault("kind", None)  # so that the error names the choices
-    objects = {
-        place: read_fields(content[place], table, place, n_classes, prefix=f"{place}.")
-        for place, table in OBJECTS.items()
-        if place in content
-    }
-    values |= objects["fit"] | objects.get("adaptation", {})
-    if "fitted_on" in objects:
-        values["record.fitted_on"] = fitted_on = FittedOn(**objects["fitted_on"])
-        if "floor" in content["fitted_on"] and fitted_on.kind != "probabilities":
+    values = read_fields(content, NAMES_AND_NOTES, "the file", n_classes)
+    for place, table in OBJECTS.items():
+        if place in content:
+            values |= read_fields(content[place], table, place, n_classes, prefix=f"{place}.")
+    held = nested(values)
+    solution, record = held.pop("solution"), held.pop("record", {})
+    solver, status = parse_message(solution.pop("message"), converged=solution.pop("converged"))
+    if "fitted_on" in record:
+        record["fitted_on"] = fitted_on = FittedOn(**record["fitted_on"])
+        if fitted_on.floor is not None and fitted_on.kind != "probabilities":
             raise InputError("fitted_on.floor is for probabilities only")
-    if "baseline" in objects:
-        values["record.baseline"] = Baseline(**objects["baseline"])
-    values["record.unknown_fields"] = _unknown_fields(content)
-    solved = _within("solution.", values)
-    solver, status = parse_message(solved.pop("message"), converged=solved.pop("converged"))
+    if "baseline" in record:
+        record["baseline"] = Baseline(**record["baseline"])
     model = Model(
         method.key,
-        name,
+        method.class_name,
         formula,
         options,
         n_classes,
         standard_errors=_standard_errors(method.formula, content["standard_errors"], shapes),
         # The solver's own parameters are not in a file; the formula has the result.
-        solution=Solution(parameters=np.empty(0), solver=solver, status=status, **solved),
-        record=FitRecord(**_within("record.", values)),
-        **{attribute: value for attribute, value in values.items() if "." not in attribute},
+        solution=Solution(parameters=np.empty(0), solver=solver, status=status, **solution),
+        record=FitRecord(**record, unknown_fields=_unknown_fields(content)),
+        **held,
     )
     _check_predictions(model)
     return model
-
-
-def _within(prefix: str, values: Json) -> Json:
-    """Return the values of one holder, by the names of its attributes."""
-    return {
-        attribute.removeprefix(prefix): value
-        for attribute, value in values.items()
-        if attribute.startswith(prefix)
-    }
 
 
 def _formula(
@@ -287,19 +258,17 @@ def _formula(
     except (KeyError, TypeError, ValueError):
         raise InputError(f"options must be those of the method; found {excerpt(dict(options))}") from None
     check_names("parameters", given, required=shapes, known=shapes)
-    formula = kind.from_arrays(
-        {
-            name: numbers(*shape, least=-kind.largest, most=kind.largest)(given[name], name, n_classes)
-            for name, shape in shapes.items()
-        }
-    )
+    arrays = {
+        name: numbers(*shape, least=-kind.largest, most=kind.largest)(given[name], name, n_classes)
+        for name, shape in shapes.items()
+    }
+    formula = kind.from_arrays({name: a if a.ndim else float(a) for name, a in arrays.items()})
     formula.check()
     return formula, shapes
 
 
 def _standard_errors(kind: type[Formula], given: Json, shapes: Mapping[str, Shape]) -> dict[str, Vector]:
-    needed = [name for name in kind.needed_errors if name in shapes]
-    check_names("standard_errors", given, required=needed, known=shapes)
+    check_names("standard_errors", given, known=shapes)
     return {
         name: numbers(*shapes[name], least=0, most=kind.largest)(value, f"standard error of {name}", 0)
         for name, value in given.items()
@@ -338,8 +307,8 @@ def save(
     model: Model, path: str | Path, *, metadata: Mapping[str, Any] | None = None, overwrite: bool = False
 ) -> None:
     """Write a fitted model to a file, with `metadata` in place of its own if some is given."""
-    record = model.record
-    own = record.metadata if metadata is None else _checked_metadata(metadata)
+    if metadata is not None:
+        model = replace(model, record=replace(model.record, metadata=_checked_metadata(metadata)))
     content: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
@@ -348,21 +317,12 @@ def save(
         "options": model.options,
         "parameters": {name: value.tolist() for name, value in model.formula.arrays().items()},
         "standard_errors": {name: np.asarray(e).tolist() for name, e in model.standard_errors.items()},
-        "fit": write_fields(model, FIT),
-        **write_fields(model, NAMES),
     }
-    if record.fitted_on is not None:
-        content["fitted_on"] = write_fields(record.fitted_on, FITTED_ON)
-    if model.log_prior_ratio is not None:
-        content["adaptation"] = write_fields(model, ADAPTATION)
-    if record.baseline is not None:
-        content["baseline"] = write_fields(record.baseline, BASELINE)
-    if own:
-        content["metadata"] = own
-    for place, unknown in record.unknown_fields.items():
-        if place in content:
-            content[place] |= unknown
-    content |= record.unknown_fields.get("", {})
+    known = write_fields(model, NAMES_AND_NOTES)
+    known |= {place: write_fields(model, table) for place, table in OBJECTS.items()}
+    content |= {name: value for name, value in known.items() if value}
+    for place, unknown in model.record.unknown_fields.items():
+        (content[place] if place else content).update(unknown)
     text = json.dumps(content, indent=1, allow_nan=False, default=_plain) + "\n"
     write_atomically(path, text.encode(), overwrite=overwrite)
 

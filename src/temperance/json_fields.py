@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -44,7 +43,7 @@ class Field:
     source : str
         The attribute that holds the value, such as "record.date"; "" if it has the name of the field.
     optional : bool
-        Whether a file may lack it; None is then not written.
+        Whether a file may lack it.
     """
 
     name: str
@@ -142,13 +141,33 @@ def read_fields(
 
 
 def write_fields(holder: object, table: Sequence[Field]) -> dict[str, Any]:
-    """Return the fields of an object as JSON holds them; optional ones that are None are left out."""
-    values = {field: attrgetter(field.source or field.name)(holder) for field in table}
-    return {
-        field.name: value.tolist() if isinstance(value, np.ndarray) else value
-        for field, value in values.items()
-        if not (field.optional and value is None)
-    }
+    """Return the fields of an object as JSON holds them; what is None, or is held by None, is left out."""
+    written = {}
+    for field in table:
+        value: Any = holder
+        for attribute in (field.source or field.name).split("."):
+            value = None if value is None else getattr(value, attribute)
+        if value is not None:
+            written[field.name] = value.tolist() if isinstance(value, np.ndarray) else value
+    return written
+
+
+def nested(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values by attribute, those such as "record.date" in a mapping for each holder.
+
+    Examples
+    --------
+    >>> nested({"n_rows": 7, "record.baseline.rows": 5})
+    {'n_rows': 7, 'record': {'baseline': {'rows': 5}}}
+    """
+    tree: dict[str, Any] = {}
+    for source, value in values.items():
+        *holders, attribute = source.split(".")
+        place = tree
+        for holder in holders:
+            place = place.setdefault(holder, {})
+        place[attribute] = value
+    return tree
 
 
 def check_names(

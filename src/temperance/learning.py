@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import block_diag
 
-from temperance.calibrators.bayes_design import Design, build_design, prior_blocks
+from temperance.calibrators.bayes import Design, build_design, prior_blocks
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.evidence import maximise_evidence
 from temperance.core.fisher import fisher_scoring

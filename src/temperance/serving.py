@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from temperance.calibrator_file import opened, read_model
 from temperance.errors import InputError
-from temperance.formulas.applying import apply, apply_to_rows
 from temperance.formulas.fit_record import FittedOn
-from temperance.formulas.model import Model, TemperatureFormula
+from temperance.formulas.model import Model, TemperatureFormula, apply, apply_to_rows
 from temperance.inputs.containers import check_column_names, is_matrix
 from temperance.inputs.validation import warn_of_probabilities
 
@@ -131,4 +130,4 @@ def load(path: str | Path) -> Predictor:
     array([0])
     """
     with opened(path) as (content, method):
-        return Predictor(read_model(content, method, method.class_name, content["options"]))
+        return Predictor(read_model(content, method, content["options"]))

@@ -239,7 +239,7 @@ OPTIONAL = [
     ("class_names", "abcd", "class_names must be a list of text"),
     ("class_names", ["a", "b", "c", 4], "class_names must be a list of text"),
     ("fitted_on", "logits", "fitted_on must be a JSON object"),
-    ("fitted_on", {}, "fitted_on.kind must be one of logits, probabilities; found None"),
+    ("fitted_on", {}, "fitted_on lacks kind"),
     ("fitted_on", {"kind": "scores"}, "fitted_on.kind must be one of .* found 'scores'"),
     ("fitted_on", {"kind": ["logits"]}, "fitted_on.kind must be one of"),
     ("fitted_on", {"kind": "logits", "floor": 0.1}, "fitted_on.floor is for probabilities only"),
@@ -270,10 +270,7 @@ OPTIONAL_OF_FIT = [
     ("class_counts", None, "fit.class_counts must hold numbers only"),
     ("class_counts", [1.0, 2.0, 3.0, -1.0], "fit.class_counts must be >= 0; found -1"),
     ("data_hash", 7, "fit.data_hash must be text"),
-    ("data_hash", "sha256", "fit.data_hash must have the form sha256:"),
-    ("date", "yesterday", "fit.date must be a time in UTC, such as 2026-01-31T12:00:00Z; found 'yesterday'"),
-    ("date", "2026-01-31T12:00:00", "fit.date must be a time in UTC"),
-    ("date", "2026-01-31T12:00:00+02:00", "fit.date must be a time in UTC"),
+    ("date", 7, "fit.date must be text"),
     ("library_version", "\x1b[31m", "fit.library_version must be text of at most 1000 printable"),
     ("library_version", "1" * 2000, "fit.library_version must be text"),
     ("rows", 10**300, "fit.rows must be a whole number"),
@@ -331,14 +328,6 @@ def nested(levels):
 def test_numbers_and_nesting_that_cannot_be_held_are_refused_anywhere(saved, refused, literal, message):
     text = json.dumps(saved("ts") | {"metadata": {"x": "@"}})
     refused(text.replace('"@"', literal), message)
-
-
-@pytest.mark.parametrize("field", ["rows", "loss", "passes"])
-def test_a_number_of_too_many_digits_in_fit_is_refused(saved, refused, field):
-    content = saved("ts")
-    content["fit"][field] = "@"
-    for literal in ("1" * 5000, "1" * 400, "1e999"):
-        refused(json.dumps(content).replace('"@"', literal), "must be JSON|must be finite")
 
 
 def test_metadata_may_be_nested_as_deep_as_is_said():

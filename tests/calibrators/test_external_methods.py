@@ -233,16 +233,8 @@ def test_the_command_line_accepts_methods_and_metrics_by_import_path(stranger, t
 
     monkeypatch.setattr("temperance.study.runner.run_on_workers", lambda units, jobs: map_here(units))
     out = str(tmp_path / "study")
-    options = [
-        "-m",
-        "ts,stranger:Shrunk",
-        "--sizes",
-        "50",
-        "--draws",
-        "1",
-        "--metrics",
-        "stranger:error_rate",
-    ]
+    options = ["-m", "ts,stranger:Shrunk", "--sizes", "50", "--draws", "1"]
+    options += ["--metrics", "stranger:error_rate"]
     assert CliRunner().invoke(cli, ["study", "run", str(task), "--out", out, *options]).exit_code == 0
     shown = CliRunner().invoke(cli, ["study", "table", out, "--metric", "error_rate"])
     assert "Shrunk" in shown.output

@@ -85,11 +85,6 @@ def test_float32_logits_give_nearly_the_map_of_float64(cal, task):
     np.testing.assert_allclose(single.map_slopes_, cal.map_slopes_, rtol=1e-4)
 
 
-def test_a_row_has_no_temperature_and_the_error_says_what_has(cal, task):
-    with pytest.raises(AttributeError, match=r"a row has no temperature\. Use bayes"):
-        cal.temperature(task.logits)
-
-
 def test_the_summary_says_by_how_much_small_probabilities_were_wrong():
     z = 3 * np.random.default_rng(0).normal(size=(20_000, 5))
     p = 0.8 * np.exp(log_softmax(z, axis=1)) + 0.2 / 5  # no probability below 4 %

@@ -29,11 +29,6 @@ def fitted_nll(logits, method, **options):
     return metrics.nll(cal.predict_proba(logits["logits_test"]), logits["labels_test"])
 
 
-def test_the_task_has_the_rows_of_the_paper(logits):
-    assert logits["logits_val"].shape == (5000, 10)
-    assert logits["logits_test"].shape == (10000, 10)
-
-
 def test_the_uncalibrated_scores_are_those_of_the_table(logits):
     probs = softmax(logits["logits_test"].astype(np.float64), axis=1)
     assert scores(probs, logits["labels_test"]) == "10.71 0.7897 0.2392"

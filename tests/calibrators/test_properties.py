@@ -11,7 +11,7 @@ from scipy.special import softmax
 
 from temperance import make_calibrator, metrics
 from temperance.calibrators import TemperatureCalibrator
-from temperance.calibrators.bayes_design import RANGE_FACTOR_OF_BAYES
+from temperance.calibrators.bayes import RANGE_FACTOR_OF_BAYES
 from temperance.data import simulate
 
 phases = (Phase.explicit, Phase.generate, Phase.shrink)

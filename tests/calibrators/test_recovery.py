@@ -78,15 +78,6 @@ def test_the_standard_error_of_ts_is_the_spread_over_repetitions():
 
 
 @pytest.mark.parametrize("method", ["lts", "hts", "hnlts"])
-def test_weights_that_are_not_needed_are_0_within_four_standard_errors(method):
-    task = simulate(10_000, 4, entropy_slope=0, class_spread=0, random_state=1)
-    cal = make_calibrator(method).fit(task.logits, task.labels)
-    truth = {"intercept": np.log(np.expm1(2.0)), "entropy_weight": 0.0, "class_weights": np.zeros(4)}
-    for name, error in cal.standard_errors_.items():
-        assert (np.abs(cal.parameters()[name] - truth[name]) < 4 * error).all(), name
-
-
-@pytest.mark.parametrize("method", ["lts", "hts", "hnlts"])
 def test_linear_temperatures_are_found_within_four_standard_errors(method):
     rng = np.random.default_rng(2)
     z = rng.exponential(4, (20_000, 1)) * rng.standard_normal((20_000, 4))
@@ -177,13 +168,6 @@ def test_ets_finds_the_mixture_that_the_labels_come_from():
         cal = make_calibrator("ets", loss=loss).fit(z, labels)
         assert 2 * total_divergence(truth, cal.predict_proba(z)) <= slack * (3 + 4 * np.sqrt(2 * 3))
         np.testing.assert_allclose(cal.weights_, [0.6, 0.2, 0.2], atol=0.1)
-
-
-def test_ets_with_the_whole_weight_on_the_tempered_part_is_ts():
-    task = simulate(20_000, 5, entropy_slope=0, class_spread=0, random_state=2)
-    ets, ts = (make_calibrator(key).fit(task.logits, task.labels) for key in ("ets", "ts"))
-    probs = ets.predict_proba(task.logits), ts.predict_proba(task.logits)
-    assert metrics.nll(probs[0], task.labels) <= metrics.nll(probs[1], task.labels) + 1e-9
 
 
 def test_bts_gives_a_row_the_same_temperature_in_any_batch():

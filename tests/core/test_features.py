@@ -9,7 +9,7 @@ from core_reference import log_confidence, log_entropy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from temperance.calibrators.bayes_design import ADDED_SPREAD, build_design
+from temperance.calibrators.bayes import ADDED_SPREAD, build_design
 from temperance.core import blocks, row_block
 from temperance.core.features import LOG_ENTROPY_FLOOR, SHAPE_FEATURES, RowShape, shape_features
 from temperance.core.logit_rows import LogitRows

@@ -6,7 +6,7 @@ import pytest
 import temperance
 from temperance.core import blocks
 from temperance.data import simulate
-from temperance.formulas import applying
+from temperance.formulas import model
 
 METHODS = [key for key in temperance.CALIBRATORS if not key.endswith("-sgd")]
 OUTPUTS = ["predict_proba", "transform", "predict", "temperature"]
@@ -36,7 +36,7 @@ def test_few_rows_are_bit_identical_to_many(key, n_classes, dtype, monkeypatch):
     calibrator, logits = fitted(key, n_classes, dtype)
     pairs = [outputs(calibrator, logits[i : i + 2]) for i in range(0, 30, 2)]
     single = [outputs(calibrator, logits[i : i + 1]) for i in range(30)]
-    monkeypatch.setattr(applying, "MAX_FEW_NUMBERS", 0)
+    monkeypatch.setattr(model, "MAX_FEW_NUMBERS", 0)
     long = outputs(calibrator, logits)
     for name, whole in long.items():
         for short in (pairs, single):
@@ -65,7 +65,7 @@ def test_one_unusual_row_is_bit_identical_to_many(key, dtype, monkeypatch):
     masked = np.array([[3, 3, -np.inf, 0], [2, 1, 0, -1e9]], dtype)
     unusual = np.concatenate([logits[:1] * factors, logits[:1] + dtype(1e6), masked])
     single = [outputs(calibrator, row[None]) for row in unusual]
-    monkeypatch.setattr(applying, "MAX_FEW_NUMBERS", 0)
+    monkeypatch.setattr(model, "MAX_FEW_NUMBERS", 0)
     for name, whole in outputs(calibrator, unusual).items():
         assert np.concatenate([part[name] for part in single]).tobytes() == whole.tobytes(), name
 
@@ -106,7 +106,7 @@ def test_adapted_calibrators_use_the_fast_path_too(output, monkeypatch):
     calibrator, logits = fitted("bayes-bias", 4, np.float32)
     adapted = calibrator.adapt(priors=[0.7, 0.1, 0.1, 0.1])
     short = getattr(adapted, output)(logits[:3])
-    monkeypatch.setattr(applying, "MAX_FEW_NUMBERS", 0)
+    monkeypatch.setattr(model, "MAX_FEW_NUMBERS", 0)
     assert short.tobytes() == getattr(adapted, output)(logits)[:3].tobytes()
 
 

@@ -11,7 +11,7 @@ from compared import CLASS_KEEPING
 from dask.callbacks import Callback
 
 from temperance import InputError, make_calibrator
-from temperance.calibrators import recording
+from temperance.calibrators import fit_record
 from temperance.core import quantiles
 from temperance.dask import fit_data
 from temperance.dask.fit_data import _survey
@@ -47,8 +47,8 @@ def test_parts_of_any_size_give_the_parameters_of_the_whole(key, fit, task, weig
 
 
 def test_parts_give_the_record_of_the_whole(fit, task, weights, monkeypatch):
-    monkeypatch.setattr(recording, "HASHED_ROWS", 400)
-    monkeypatch.setattr(recording, "BASELINE_ROWS", 700)
+    monkeypatch.setattr(fit_record, "HASHED_ROWS", 400)
+    monkeypatch.setattr(fit_record, "BASELINE_ROWS", 700)
     whole = fit("ts", task.logits, task.labels, weights)
     parts = fit("ts", in_parts(task.logits), in_parts(task.labels), in_parts(weights))
     assert parts.data_hash_ == whole.data_hash_

@@ -93,12 +93,6 @@ def test_the_classifier_passes_set_output_to_the_transformers_inside(table, task
     assert CalibratedClassifier().set_output(transform="pandas").estimator is None
 
 
-def test_a_pipeline_that_ends_in_the_classifier_is_supported(table, task):
-    outer = make_pipeline(StandardScaler(), CalibratedClassifier(LogisticRegression(), "ts", cv=2))
-    outer.set_output(transform="pandas").fit(table, task.labels)
-    assert list(outer[-1].feature_names_in_) == list(table.columns)
-
-
 @pytest.mark.parametrize("calibrator", ["ts", TemperatureScaling().set_output(transform="pandas")])
 def test_a_global_set_output_setting_is_accepted(data, task, table, calibrator):
     X, y = data

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import log_softmax
 
 from temperance import BayesianTemperatureScaling, InputError
-from temperance.calibrators.bayes_design import build_design
+from temperance.calibrators.bayes import build_design
 from temperance.core.kernels import KNOTS
 from temperance.core.logit_rows import LogitRows
 from temperance.core.maps import EMPHASIS

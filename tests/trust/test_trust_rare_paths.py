@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import temperance
-from temperance.calibrators import Method, method_style, recording
+from temperance.calibrators import Method, fit_record, method_style
 from temperance.core.blocks import row_slices
 from temperance.core.fisher import fisher_scoring
 from temperance.core.objective import ObjectivePoint
@@ -34,7 +34,7 @@ def test_rows_that_are_judged_in_parts_are_read_as_often(monkeypatch):
     task = simulate(400, 5, random_state=0)
     passes = []
     for at_once in (2000, 500):
-        monkeypatch.setattr(recording, "EVALUATED_LOGITS", at_once)
+        monkeypatch.setattr(fit_record, "EVALUATED_LOGITS", at_once)
         passes.append(temperance.TemperatureScaling().fit(task.logits, task.labels).solution_.passes)
     assert passes[0] == passes[1]
 

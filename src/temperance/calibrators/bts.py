@@ -137,15 +137,14 @@ class BinwiseTemperatureScaling(TemperatureCalibrator):
         edges = np.append(_just_above(found.values, following), top)
         return np.where(np.isnan(edges), top, edges)  # no row is below
 
-    def _summary(self) -> str:
+    def _describe(self) -> list[str]:
         errors = self.standard_errors_.get("temperatures", [None] * len(self.temperatures_))
         low, high = int(np.argmin(self.temperatures_)), int(np.argmax(self.temperatures_))
         lines = [
             f"{name}: confidence {self._range(i)}, T = {estimate(self.temperatures_[i], errors[i])}"
             for name, i in (("lowest", low), ("highest", high), ("top bin", len(self.temperatures_) - 1))
         ]
-        headline = self._headline(f"T = a table of {len(self.temperatures_)} ranges of confidence")
-        return "\n".join([headline, *lines, self._describe_fit()])
+        return [f"T = a table of {len(self.temperatures_)} ranges of confidence", *lines]
 
     def _range(self, i: int) -> str:
         edges = np.concatenate([[0.0], self.edges_, [1.0]])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import textwrap
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from operator import attrgetter
@@ -25,16 +25,15 @@ from sklearn.utils import TransformerTags
 from sklearn.utils._set_output import ADAPTERS_MANAGER, _get_output_config
 
 from temperance import loaders
+from temperance.calibrators.fit_record import record_fit
 from temperance.calibrators.label_shift import adapt_to_priors, adapt_to_rows, describe_adaptation
-from temperance.calibrators.recording import record_fit
 from temperance.core.arrays import AnyArray, Vector
 from temperance.core.blocks import number_of_threads
 from temperance.core.objective import FitData, InMemoryFitData
 from temperance.core.solution import Solution
 from temperance.errors import InputError
-from temperance.formulas.applying import apply_opened, apply_to_rows
 from temperance.formulas.fit_record import Baseline, FittedOn
-from temperance.formulas.model import Formula, Model
+from temperance.formulas.model import Formula, Model, apply, apply_to_rows
 from temperance.inputs.containers import (
     check_column_names,
     column_names,
@@ -42,7 +41,6 @@ from temperance.inputs.containers import (
     is_matrix,
     names_of,
     open_labelled,
-    open_logits,
 )
 from temperance.inputs.validation import check_choice, warn_of_probabilities
 
@@ -66,8 +64,8 @@ def model_of(fitted: Any) -> Model:
 class _FittedAttribute:
     """A read-only attribute of a calibrator: a value of its fitted model. It is absent where that is None."""
 
-    def __init__(self, value_in: Callable[[Model], Any]) -> None:
-        self.value_in = value_in
+    def __init__(self, place: str) -> None:
+        self.value_in = attrgetter(place)
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -88,12 +86,7 @@ class _FittedAttribute:
 
 def fitted(place: str) -> Any:
     """Declare an attribute of fitted calibrators by its place in the model, such as "formula.intercept"."""
-    return _FittedAttribute(attrgetter(place))
-
-
-def _classes(model: Model) -> NDArray[Any]:
-    names = model.record.class_names
-    return np.arange(model.n_classes) if names is None else np.array(names)
+    return _FittedAttribute(place)
 
 
 class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
@@ -111,14 +104,14 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
 
     key: ClassVar[str]
     """The key in the registry and in saved files: the paper's acronym."""
+    supports_masked_classes: ClassVar[bool] = True
+    """Whether -inf may mark an impossible class."""
 
     model_: Model
     """The fitted model: a frozen value. All fitted attributes below are read from it."""
     feature_names_in_: NDArray[np.object_]
     """The names of the columns, if the logits of the fit had names that are text."""
 
-    classes_: NDArray[Any] = _FittedAttribute(_classes)  # type: ignore[assignment]
-    """The names of the classes, in the order of the columns; their numbers if they have no names."""
     n_classes_: int = fitted("n_classes")
     n_rows_: int = fitted("n_rows")
     options_: Mapping[str, Any] = fitted("options")
@@ -148,9 +141,11 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
     """The user's own notes, as passed to `save`."""
 
     @property
-    def supports_masked_classes(self) -> bool:
-        """Whether -inf may mark an impossible class."""
-        return True
+    def classes_(self) -> NDArray[Any]:
+        """The names of the classes, in the order of the columns; their numbers if they have no names."""
+        model = model_of(self)
+        names = model.record.class_names
+        return np.arange(model.n_classes) if names is None else np.array(names)
 
     @property
     def keeps_class(self) -> bool:
@@ -250,7 +245,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         """Return the model of a fit with the options of this estimator."""
         return Model(
             self.key,
-            self._name_with_options(),
+            type(self).__name__,
             formula,
             self.get_params(),
             data.n_classes,
@@ -260,13 +255,6 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
             temperature_quantiles,
             n_parameters=float(solution.parameters.size) if n_parameters is None else n_parameters,
         )
-
-    def _name_with_options(self) -> str:
-        """Return the name of the method, with its options if any is not the default."""
-        kind = type(self)
-        # scikit-learn's repr takes as long as the fit of a few hundred rows.
-        is_default = self.get_params() == kind().get_params()
-        return kind.__name__ if is_default else repr(self).removesuffix("()")
 
     def transform(self, logits: Any, *, dim: int = -1) -> Any:
         """Return calibrated logits, in the shape of the input: z / T(z), or log-probabilities.
@@ -297,12 +285,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
             warn_of_probabilities(logits)
             return apply_to_rows(model, method, logits)
         self._check_names(logits)
-        framework = framework_of(logits)
-        if framework is not None:
-            return loaders.load(f"{framework} apply")(model, method, logits, dim)
-        opened = open_logits(logits, dim)
-        warn_of_probabilities(opened.values)
-        return apply_opened(model, method, opened)
+        return apply(model, method, logits, dim)
 
     def _check_names(self, logits: Any) -> None:
         """Raise if a data frame has other columns than the logits of the fit."""
@@ -391,7 +374,21 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
     def summary(self) -> str:
         """Describe the fitted calibrator in words and numbers."""
         model = model_of(self)
-        lines = self._summary().splitlines()
+        formula, *numbers = self._describe()
+        errors = "; \u00b1 is one standard error" if model.standard_errors else ""
+        lines = [
+            f"{type(self).__name__} ({self.key.upper()})",
+            formula,
+            f"{model.n_classes} classes, fitted on {model.n_rows} rows{errors}",
+            *numbers,
+        ]
+        if model.temperature_quantiles is not None:
+            low, middle, high = model.temperature_quantiles
+            if low < high:
+                quantiles = f"{low:.3g} / {middle:.3g} / {high:.3g} (5 % / median / 95 %)"
+                lines.append(f"T of the calibration rows: {quantiles}")
+        lines.append(f"{self._loss_name()} of the calibration rows: {model.solution.value:.4f}")
+        lines.append(f"solver: {model.solution.summary}")
         if model.log_prior_ratio is not None:
             lines.append(describe_adaptation(model, list(self.get_feature_names_out())))
         lines += model.record.describe().splitlines()
@@ -405,9 +402,14 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         # A notebook asks for this first; scikit-learn's own shows the options, not the fitted numbers.
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
-    @abstractmethod
-    def _summary(self) -> str:
-        """Return the lines of the summary, of any length."""
+    def _describe(self) -> list[str]:
+        """Return the formula, and the lines of the summary about the fitted numbers, of any length."""
+        numbers = self.parameters().items()
+        return [type(self).__name__, *(f"{name} = {np.array2string(v, precision=4)}" for name, v in numbers)]
+
+    def _loss_name(self) -> str:
+        """Return what the fit minimised, for the summary."""
+        return "NLL"
 
     def save(
         self, path: str | Path, *, metadata: Mapping[str, Any] | None = None, overwrite: bool = False
@@ -491,46 +493,17 @@ class TemperatureCalibrator(Calibrator):
         """Return T(z) of each row, in the shape of the logits without the axis `dim` of the classes."""
         return self._apply("temperature", logits, dim)
 
-    def _summary(self) -> str:
-        numbers = [
-            f"{name} = {np.array2string(value, precision=4)}" for name, value in self.parameters().items()
-        ]
-        return "\n".join([self._headline(type(self).__name__), *numbers, self._describe_fit()])
-
-    def _headline(self, formula: str) -> str:
-        errors = "; \u00b1 is one standard error" if self.standard_errors_ else ""
-        return (
-            f"{type(self).__name__} ({self.key.upper()})\n{formula}\n"
-            f"{self.n_classes_} classes, fitted on {self.n_rows_} rows{errors}"
-        )
-
-    def _describe_fit(self, loss: str = "NLL") -> str:
-        lines = []
-        low, middle, high = self.temperature_quantiles_
-        if low < high:
-            lines.append(
-                f"T of the calibration rows: {low:.3g} / {middle:.3g} / {high:.3g} (5 % / median / 95 %)"
-            )
-        s = self.solution_
-        lines.append(f"{loss} of the calibration rows: {s.value:.4f}")
-        lines.append(f"solver: {s.summary}")
-        return "\n".join(lines)
-
 
 def _open_rows(
     logits: Any, labels: Any, sample_weight: Any, classes: Any, dim: int, ignore_index: int | None
 ) -> tuple[FitData, tuple[str, ...] | None]:
     """Return the rows of a fit, and the names of their classes if there are any."""
-    if framework_of(logits) == "dask":
-        return _open_dask_rows(logits, labels, sample_weight, classes, dim, ignore_index)
-    opened = open_labelled(logits, labels, sample_weight, classes=classes, dim=dim, ignore_index=ignore_index)
-    warn_of_probabilities(opened.values)
-    return InMemoryFitData(opened.rows(), opened.weights), opened.names
-
-
-def _open_dask_rows(
-    logits: Any, labels: Any, sample_weight: Any, classes: Any, dim: int, ignore_index: int | None
-) -> tuple[FitData, tuple[str, ...] | None]:
+    if framework_of(logits) != "dask":
+        opened = open_labelled(
+            logits, labels, sample_weight, classes=classes, dim=dim, ignore_index=ignore_index
+        )
+        warn_of_probabilities(opened.values)
+        return InMemoryFitData(opened.rows(), opened.weights), opened.names
     if dim not in (-1, 1) or ignore_index is not None:
         raise InputError(
             "dim and ignore_index are for arrays in memory; found a Dask collection. Put the classes last "

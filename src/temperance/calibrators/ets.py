@@ -89,13 +89,13 @@ class EnsembleTemperatureScaling(Calibrator):
             "has temperature_. Use TS, LTS, HTS, HnLTS, BTS or PTS for T(z)."
         )
 
-    def _summary(self) -> str:
+    def _describe(self) -> list[str]:
         tempered, raw, uniform = (f"{100 * w:.1f} %" for w in self.weights_)
-        return (
-            f"{type(self).__name__} (ETS)\np = w_1 softmax(z / T) + w_2 softmax(z) + w_3 / K\n"
-            f"{self.n_classes_} classes, fitted on {self.n_rows_} rows\n"
-            f"T = {self.temperature_:.4g}: {confidence_in_words(self.temperature_)}\n"
-            f"mixture: {tempered} tempered, {raw} as the classifier gave it, {uniform} uniform\n"
-            f"{self.options_['loss']} of the calibration rows: {self.solution_.value:.4f}\n"
-            f"solver: {self.solution_.message}, {self.solution_.passes} passes over the rows"
-        )
+        return [
+            "p = w_1 softmax(z / T) + w_2 softmax(z) + w_3 / K",
+            f"T = {self.temperature_:.4g}: {confidence_in_words(self.temperature_)}",
+            f"mixture: {tempered} tempered, {raw} as the classifier gave it, {uniform} uniform",
+        ]
+
+    def _loss_name(self) -> str:
+        return str(self.options_["loss"])

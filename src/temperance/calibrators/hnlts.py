@@ -9,12 +9,11 @@ is treated as one at the floor, in fits and in predictions.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temperance.calibrators.estimator import QUANTILES, TemperatureCalibrator, estimate, fitted
 from temperance.calibrators.single_temperature import (
@@ -50,20 +49,14 @@ SLOPES = np.array([-5.0, -1.0, 1.0, 5.0])
 CROSSINGS = np.array([0.1, 0.5, 0.9])  # quantiles of the log entropy
 
 
-@dataclass(frozen=True)
-class _Terms:
-    """The terms of a, and all that is needed to build the likelihood of some rows."""
-
-    entropy: bool
-    logits: bool
-    link: Softplus
-
-    def likelihood(self, rows: LogitRows, weights: Vector | None) -> LogLikelihood:
-        columns = [np.ones(rows.n_rows)]
-        if self.entropy:
-            columns.append(log_normalised_entropy(rows))
-        predictor = Linear(np.column_stack(columns), rows if self.logits else None)
-        return LogLikelihood(rows, predictor, self.link, weights)
+def _likelihood(
+    formula: type[LinearPredictorFormula], link: Softplus, rows: LogitRows, weights: Vector | None
+) -> LogLikelihood:
+    columns = [np.ones(rows.n_rows)]
+    if formula.uses_entropy:
+        columns.append(log_normalised_entropy(rows))
+    predictor = Linear(np.column_stack(columns), rows if formula.uses_logits else None)
+    return LogLikelihood(rows, predictor, link, weights)
 
 
 def log_normalised_entropy(rows: LogitRows) -> Vector:
@@ -109,11 +102,6 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
     def __init__(self, *, solver: str = "exact") -> None:
         self.solver = solver
 
-    @property
-    def supports_masked_classes(self) -> bool:
-        """Whether -inf may mark an impossible class: not where every logit has a weight."""
-        return not self.formula_type.uses_logits
-
     def _check_options(self) -> None:
         check_choice("solver", self.solver, ("exact", "sgd"))
 
@@ -124,10 +112,10 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
             data.total(partial(_require_unmasked, type(self).__name__))
         single = fit_single_temperature(data, exact=False)
         limits = np.array(limits_around(single.temperature))
-        terms = _Terms(self.formula_type.uses_entropy, self.formula_type.uses_logits, Softplus(*limits))
+        link = Softplus(*limits)
         start = np.zeros(1 + self.formula_type.uses_entropy + self.formula_type.uses_logits * data.n_classes)
-        start[0] = terms.link.inverse(single.temperature)
-        objective = data.objective(terms.likelihood)
+        start[0] = link.inverse(single.temperature)
+        objective = data.objective(partial(_likelihood, self.formula_type, link))
         warn_of(single, data.n_rows)
         warn_of_few_rows(single, type(self).__name__, len(start))
         solution, theta = single.solution, start
@@ -180,17 +168,17 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
             covariance = centre @ covariance @ centre
         return {name: np.asarray(e) for name, e in self._split(np.sqrt(covariance.diagonal())).items()}
 
-    def _summary(self) -> str:
+    def _describe(self) -> list[str]:
         errors = self.standard_errors_
-        lines = [self._headline(self.formula), f"b = {estimate(self.intercept_, errors.get('intercept'))}"]
+        lines = [self.formula, f"b = {estimate(self.intercept_, errors.get('intercept'))}"]
         if self.formula_type.uses_entropy:
             error = errors.get("entropy_weight")
             words = _entropy_weight_in_words(self.entropy_weight_, error)
             lines.append(f"w_H = {estimate(self.entropy_weight_, error)}: {words}")
         if self.formula_type.uses_logits:
             weights, error = self.class_weights_, errors.get("class_weights")
-            lines.append(_class_weights_in_words(weights, error, list(map(on_one_line, self.classes_))))
-        return "\n".join([*lines, self._describe_fit()])
+            lines += _class_weights_in_words(weights, error, list(map(on_one_line, self.classes_)))
+        return lines
 
 
 class LinearTemperatureScaling(LinearPredictorCalibrator):
@@ -229,6 +217,7 @@ class LinearTemperatureScaling(LinearPredictorCalibrator):
     """
 
     key: ClassVar[str] = "lts"
+    supports_masked_classes: ClassVar[bool] = False  # every logit has a weight
     formula_type = LinearFormula
     formula: ClassVar[str] = "T(z) = softplus(w_L . (z - mean z) + b)"
 
@@ -301,6 +290,7 @@ class EntropyLinearTemperatureScaling(LinearPredictorCalibrator):
     """
 
     key: ClassVar[str] = "hnlts"
+    supports_masked_classes: ClassVar[bool] = False  # every logit has a weight
     formula_type = EntropyLinearFormula
     formula: ClassVar[str] = "T(z) = softplus(w_L . (z - mean z) + w_H log Hbar(z) + b)"
 
@@ -316,19 +306,14 @@ def _entropy_weight_in_words(weight: float, error: Vector | None) -> str:
 
 def _class_weights_in_words(
     weights: Vector, errors: Vector | None, names: Sequence[object], count: int = 3
-) -> str:
+) -> list[str]:
     """Name the classes whose logits raise and lower the temperature most."""
     order = np.argsort(weights, kind="stable")
     count = min(count, len(weights) // 2)
-
-    def listed(classes: NDArray[np.intp]) -> str:
-        rows = [
-            f"  class {names[k]}: {estimate(weights[k], None if errors is None else errors[k])}"
-            for k in classes
-        ]
-        return "\n".join(rows)
-
-    return (
-        f"w_L, most overconfident classes (their logits raise T):\n{listed(order[::-1][:count])}\n"
-        f"w_L, least overconfident classes (their logits lower T):\n{listed(order[:count])}"
-    )
+    lines = []
+    for most, effect, classes in (("most", "raise", order[::-1]), ("least", "lower", order)):
+        lines.append(f"w_L, {most} overconfident classes (their logits {effect} T):")
+        for k in classes[:count]:
+            error = None if errors is None else errors[k]
+            lines.append(f"  class {names[k]}: {estimate(weights[k], error)}")
+    return lines

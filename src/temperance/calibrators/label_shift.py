@@ -27,10 +27,9 @@ from temperance.core.frequencies import (
     label_frequencies,
 )
 from temperance.errors import InputError
-from temperance.formulas.applying import apply_opened
-from temperance.formulas.model import Model
-from temperance.inputs.containers import as_numpy, framework_of, open_logits
-from temperance.inputs.validation import check_priors, warn_of_probabilities
+from temperance.formulas.model import Model, apply
+from temperance.inputs.containers import as_numpy, framework_of
+from temperance.inputs.validation import check_priors
 
 MAX_CLASSES = 4096  # their K x K Hessian fits in memory
 LARGE_ERROR = 0.1  # standard error of a frequency, in absolute terms
@@ -122,16 +121,10 @@ def _check_classes(n_classes: int, fitted: LabelFrequencies) -> None:
 
 
 def _open_rows(model: Model, logits: Any) -> UnlabelledRows:
-    framework = framework_of(logits)
-    if framework == "dask":
+    if framework_of(logits) == "dask":
         rows: UnlabelledRows = loaders.load("dask probability rows")(model, logits)
         return rows
-    if framework is None:
-        opened = open_logits(logits)
-        warn_of_probabilities(opened.values)
-        probs = as_numpy(apply_opened(model, "predict_proba", opened))
-    else:
-        probs = as_numpy(loaders.load(f"{framework} apply")(model, "predict_proba", logits))
+    probs = as_numpy(apply(model, "predict_proba", logits))
     return ProbabilityRows(probs.reshape(-1, model.n_classes))
 
 

@@ -91,19 +91,15 @@ class MonotoneScaling(Calibrator):
             "a map and a temperature, or TS, LTS, HTS, HnLTS, BTS or PTS for T(z)."
         )
 
-    def _summary(self) -> str:
-        s = self.solution_
-        return "\n".join(
-            [
-                f"{type(self).__name__} (MONO)",
-                "p = softmax(-map(-log softmax(z / T0)))",
-                f"{self.n_classes_} classes, fitted on {self.n_rows_} rows; \u00b1 is one standard error",
-                f"T0 = {self.reference_:.4g}: {confidence_in_words(self.reference_)}",
-                *map_in_words(self.map_knots_, self.map_slopes_, self.standard_errors_["map_slopes"]),
-                f"penalised NLL of the calibration rows: {s.value:.4f}",
-                f"solver: {s.summary}",
-            ]
-        )
+    def _describe(self) -> list[str]:
+        return [
+            "p = softmax(-map(-log softmax(z / T0)))",
+            f"T0 = {self.reference_:.4g}: {confidence_in_words(self.reference_)}",
+            *map_in_words(self.map_knots_, self.map_slopes_, self.standard_errors_["map_slopes"]),
+        ]
+
+    def _loss_name(self) -> str:
+        return "penalised NLL"
 
 
 def _likelihood(rows: LogitRows, weights: Vector | None, reference: float) -> MapLikelihood:

@@ -106,6 +106,7 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
     """
 
     key: ClassVar[str] = "pts"
+    supports_masked_classes: ClassVar[bool] = False  # the row mean is subtracted
     input_mean_: Vector = fitted("formula.input_mean")
     input_scale_: Vector = fitted("formula.input_scale")
     coefs_: tuple[Matrix, ...] = fitted("formula.coefs")
@@ -128,11 +129,6 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
         self.weight_decay = weight_decay
         self.random_state = random_state
         self.solver = solver
-
-    @property
-    def supports_masked_classes(self) -> bool:
-        """Whether -inf may mark an impossible class: not here, since the row mean is subtracted."""
-        return False
 
     def _check_options(self) -> None:
         check_choice("loss", self.loss, ("nll", "ece"))
@@ -189,13 +185,15 @@ class ParametrizedTemperatureScaling(TemperatureCalibrator):
         # The loss jumps where a row changes bins, so stop where no step lowers it, not at a zero gradient.
         return lbfgs(objective, solution.parameters, Solver.LBFGS_KINKS, stall=ECE_STALL)
 
-    def _summary(self) -> str:
+    def _describe(self) -> list[str]:
         inputs = len(self.input_mean_)
         sizes = " - ".join(str(size) for size in (inputs, *self.options_["hidden"], 1))
-        loss = self.options_["loss"]
         count = sum(w.size + b.size for w, b in zip(self.coefs_, self.intercepts_, strict=True))
-        return (
-            f"{self._headline(f'T(z) = softplus(MLP of the {inputs} largest logits)')}\n"
-            f"network {sizes}: {count} parameters, loss {loss}, decay {self.options_['weight_decay']:g}\n"
-            f"{self._describe_fit('NLL with decay' if loss == 'nll' else 'ECE with decay')}"
-        )
+        loss, decay = self.options_["loss"], self.options_["weight_decay"]
+        return [
+            f"T(z) = softplus(MLP of the {inputs} largest logits)",
+            f"network {sizes}: {count} parameters, loss {loss}, decay {decay:g}",
+        ]
+
+    def _loss_name(self) -> str:
+        return f"{self.options_['loss'].upper()} with decay"

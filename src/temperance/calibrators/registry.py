@@ -137,11 +137,6 @@ class Method:
         return self._says("supports_masked_classes")
 
     @property
-    def has_temperature(self) -> bool:
-        """Whether a row has a temperature T(z)."""
-        return isinstance(self(), load_object("temperance.calibrators.estimator:TemperatureCalibrator"))
-
-    @property
     def is_ours(self) -> bool:
         """Whether the method is part of this package, so that its errors must not be hidden."""
         return isinstance(self(), load_object("temperance.calibrators.estimator:Calibrator"))
@@ -154,11 +149,6 @@ class Method:
     def seeded(self, random_state: int) -> Any:
         """Build an unfitted calibrator with a random seed, if it takes one."""
         return self(random_state=random_state) if self.is_random else self()
-
-    @staticmethod
-    def complexity(calibrator: Any) -> float:
-        """Return the effective number of parameters of a fit; infinite if unknown."""
-        return float(getattr(calibrator, "n_parameters_", float("inf")))
 
 
 def _found(package: str, place: Any) -> Any:

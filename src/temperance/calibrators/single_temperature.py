@@ -157,14 +157,6 @@ def warn_of_few_rows(single: SingleTemperatureFit, name: str, n_parameters: int)
         warnings.warn(message, UserWarning, stacklevel=4)
 
 
-def warn_of_mismatch(mismatch: str | None, right: int, n_rows: int) -> None:
-    """Warn if labels and columns hardly match, for a method whose prior makes such a fit possible."""
-    if not right:
-        mismatch = f"All {n_rows} rows are classified wrong: {CHECK_LABELS}"
-    if mismatch is not None:
-        warnings.warn(f"{mismatch}.", UserWarning, stacklevel=4)
-
-
 def _sum_of_means(rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
     return (np.array(rows.moments(1e-6).mu.sum()),)
 

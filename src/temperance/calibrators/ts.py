@@ -66,9 +66,6 @@ class TemperatureScaling(TemperatureCalibrator):
             temperature_quantiles=np.full(3, single.temperature),
         )
 
-    def _summary(self) -> str:
+    def _describe(self) -> list[str]:
         value = estimate(self.temperature_, self.standard_errors_.get("temperature"))
-        return (
-            f"{self._headline('softmax(z / T)')}\n"
-            f"T = {value}: {confidence_in_words(self.temperature_)}\n{self._describe_fit()}"
-        )
+        return ["softmax(z / T)", f"T = {value}: {confidence_in_words(self.temperature_)}"]

@@ -106,7 +106,7 @@ def with_floor(rows: RowFile, output: Output, floor: float | None = None, whose:
 
 def record_rows(fitted: Calibrator, rows: RowFile, class_names: Sequence[str] | None) -> None:
     """Record what only the file tells about the rows of a fit: kind of numbers, floor and class names."""
-    from temperance.calibrators.recording import record_source
+    from temperance.calibrators.fit_record import record_source
     from temperance.formulas.fit_record import FittedOn
 
     source = FittedOn("probabilities", rows.floor) if rows.kind == "probs" else FittedOn("logits")

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from temperance.calibrators import CALIBRATORS, UNCALIBRATED, Method
 from temperance.calibrators.estimator import Calibrator
 from temperance.calibrators.external_methods import Methods, find_methods
-from temperance.calibrators.recording import record_source
+from temperance.calibrators.fit_record import record_source
 from temperance.comparison.learning_curve import LearningCurve, learning_curve
 from temperance.comparison.recommendation import DEFAULT_METHODS, recommend
 from temperance.comparison.result import Comparison, MethodResult, class_reliability
@@ -257,7 +257,7 @@ class _Evaluation:
         return MethodResult(
             name,
             calibrator,
-            n_parameters=0.0 if calibrator is None else Method.complexity(calibrator),
+            n_parameters=0.0 if calibrator is None else getattr(calibrator, "n_parameters_", np.inf),
             scores=scores,
             row_nll=label_nll(probs, labels),
             confidence=probs[np.arange(len(probs)), top],

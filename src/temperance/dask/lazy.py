@@ -19,9 +19,8 @@ from temperance.core.frequencies import ProbabilityRows, Sums, hessian_step_for
 from temperance.core.row_block import kernels_of_size
 from temperance.dask.fit_data import add_in_tree, as_array, check_dask_shape, lengths_of, row_blocks
 from temperance.errors import rows_from
-from temperance.formulas.applying import ONE_PER_ROW, check_columns
-from temperance.formulas.applying import apply as apply_in_memory
-from temperance.formulas.model import Model
+from temperance.formulas.model import ONE_PER_ROW, Model, check_columns
+from temperance.formulas.model import apply as apply_in_memory
 from temperance.inputs.probabilities import LowEnd
 
 log = logging.getLogger("temperance")

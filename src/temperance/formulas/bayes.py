@@ -19,7 +19,7 @@ from temperance.core.kernels import KNOTS
 from temperance.core.ops import Array
 from temperance.core.predictors import Log
 from temperance.errors import InputError, excerpt
-from temperance.formulas.model import Shape, TemperatureFormula
+from temperance.formulas.model import Shape, TemperatureFormula, shaped
 from temperance.formulas.mono import check_map
 from temperance.inputs.validation import check_limits, check_temperatures
 
@@ -48,24 +48,23 @@ class BayesianFormula(TemperatureFormula):
     """
 
     largest: ClassVar[float] = 1e30  # features are standardised: a fit stays far below
-    needed_errors = ("coefficients", "map_slopes")
 
     reference: Array
-    centre: Array
-    spread: Array
-    coefficients: Array
-    covariance: Array
-    class_shift: Array
-    class_covariance: Array
-    taus: Array
-    effective_parameters: Array
-    temperature_limits: Array
-    map_knots: Array
-    map_slopes: Array
-    uniform_weight: Array
+    centre: Array = shaped(SIZE - 1)
+    spread: Array = shaped(SIZE - 1)
+    coefficients: Array = shaped(SIZE)
+    covariance: Array = shaped(SIZE, SIZE)
+    class_shift: Array = shaped("K")
+    class_covariance: Array = shaped("K", SIZE + 1)
+    taus: Array = shaped(BLOCKS)
+    effective_parameters: Array = shaped(BLOCKS)
+    temperature_limits: Array = shaped(2)
+    map_knots: Array = shaped(len(KNOTS))
+    map_slopes: Array = shaped(len(KNOTS))
+    uniform_weight: Array = shaped()
     bias_beta: Array | None = None
-    bias: Array | None = None
-    interactions: Array | None = None
+    bias: Array | None = shaped("K", default=None)
+    interactions: Array | None = shaped("K", "K", default=None)
     bias_weight: Array | None = None
     averaged_variance: Array | None = None
     """The share of the variance of log T that is averaged over; early files average over all of it."""
@@ -138,26 +137,8 @@ class BayesianFormula(TemperatureFormula):
 
     @classmethod
     def shapes(cls, n_classes: int, options: Mapping[str, Any], given: Collection[str]) -> dict[str, Shape]:
-        """Return the shapes of the numbers; which of a class bias are given shows whether there is one."""
-        size = len(SHAPE_FEATURES)
-        optional: dict[str, Shape] = {"averaged_variance": ()}
-        of_bias: dict[str, Shape] = {"bias": (n_classes,), "interactions": (n_classes, n_classes)}
-        shapes = {name: shape for name, shape in (optional | of_bias).items() if name in given}
+        """Return the shapes of the numbers; each term of a class bias is a block of the prior."""
+        blocks = (BLOCKS + ("bias" in given) + ("interactions" in given),)
         if "bias" in given:
-            shapes |= {"bias_beta": (), "bias_weight": ()}
-        n_blocks = BLOCKS + len(of_bias.keys() & shapes.keys())
-        return shapes | {
-            "reference": (),
-            "centre": (size,),
-            "spread": (size,),
-            "coefficients": (SIZE,),
-            "covariance": (SIZE, SIZE),
-            "class_shift": (n_classes,),
-            "class_covariance": (n_classes, SIZE + 1),
-            "taus": (n_blocks,),
-            "effective_parameters": (n_blocks,),
-            "temperature_limits": (2,),
-            "map_knots": (len(KNOTS),),
-            "map_slopes": (len(KNOTS),),
-            "uniform_weight": (),
-        }
+            given = {*given, "bias_beta", "bias_weight"}
+        return super().shapes(n_classes, options, given) | {"taus": blocks, "effective_parameters": blocks}

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from temperance.core.features import ALMOST_ZERO, RowFeatures
 from temperance.core.ops import Array
 from temperance.errors import InputError
-from temperance.formulas.model import Formula, Shape
+from temperance.formulas.model import Formula, shaped
 from temperance.inputs.validation import check_temperatures
 
 
@@ -20,7 +18,7 @@ class EnsembleFormula(Formula):
     """p = w_1 softmax(z / T) + w_2 softmax(z) + w_3 / K."""
 
     temperature: Array
-    weights: Array
+    weights: Array = shaped(3)
 
     def calibrate(self, rows: RowFeatures) -> Array:
         """Return outputs of the mixture."""
@@ -31,8 +29,3 @@ class EnsembleFormula(Formula):
         check_temperatures("temperature", np.asarray(self.temperature))
         if (self.weights < 0).any() or abs(self.weights.sum() - 1) > 1e-9:
             raise InputError(f"weights must be >= 0 and sum to 1; found {self.weights.tolist()}.")
-
-    @classmethod
-    def shapes(cls, n_classes: int, options: Mapping[str, Any], given: Collection[str]) -> dict[str, Shape]:
-        """Return the shapes of one temperature and three weights."""
-        return {"temperature": (), "weights": (3,)}

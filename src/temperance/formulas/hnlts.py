@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from temperance.core.features import RowFeatures, normalised_log_entropy
 from temperance.core.ops import Array
 from temperance.core.predictors import Softplus
-from temperance.formulas.model import Shape, TemperatureFormula
+from temperance.formulas.model import Shape, TemperatureFormula, shaped
 from temperance.inputs.validation import check_limits
 
 
@@ -24,9 +24,9 @@ class LinearPredictorFormula(TemperatureFormula):
     uses_logits: ClassVar[bool]
 
     intercept: Array
-    temperature_limits: Array
+    temperature_limits: Array = shaped(2)
     entropy_weight: Array | None = None
-    class_weights: Array | None = None
+    class_weights: Array | None = shaped("K", default=None)
 
     def temperature_of(self, rows: RowFeatures) -> Array:
         """Return T of each row."""
@@ -49,12 +49,8 @@ class LinearPredictorFormula(TemperatureFormula):
     @classmethod
     def shapes(cls, n_classes: int, options: Mapping[str, Any], given: Collection[str]) -> dict[str, Shape]:
         """Return the shapes of the terms that the method has."""
-        shapes: dict[str, Shape] = {"intercept": (), "temperature_limits": (2,)}
-        if cls.uses_entropy:
-            shapes["entropy_weight"] = ()
-        if cls.uses_logits:
-            shapes["class_weights"] = (n_classes,)
-        return shapes
+        uses = {"entropy_weight": cls.uses_entropy, "class_weights": cls.uses_logits}
+        return super().shapes(n_classes, options, [name for name, used in uses.items() if used])
 
 
 class EntropyFormula(LinearPredictorFormula):

@@ -2,28 +2,48 @@
 
 A `Formula` is the fitted numbers of a method and what it computes with them, written once over the features
 of rows (`core.features`). PyTorch and ONNX replace the numbers by their own arrays (`with_arrays`) and run
-the same formula. A `Model` adds what is known of the fit.
+the same formula. A `Model` adds what is known of the fit. `apply` runs it on logits: it opens the
+container, computes, and wraps the result like the input.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Self
+from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import partial
+from typing import Any, ClassVar, Self, TypeGuard
 
 import numpy as np
+from numpy.typing import NDArray
 
+from temperance import loaders
 from temperance.core.arrays import AnyArray, Vector
+from temperance.core.blocks import BFloat16, prediction_slot
 from temperance.core.features import RowFeatures
 from temperance.core.ops import Array
+from temperance.core.row_block import RowBlock, map_rows
 from temperance.core.solution import Solution
+from temperance.errors import InputError
 from temperance.formulas.fit_record import FitRecord
+from temperance.inputs.containers import framework_of, open_logits
+from temperance.inputs.validation import check_peaks, check_unmasked, warn_of_probabilities
 
 Shape = tuple[int, ...]
 
 SHIFT = "log_prior_ratio"
 """Name of the one array that outputs depend on but the formula does not hold."""
+
+ONE_PER_ROW: dict[str, str] = {"temperature": "temperature_of", "log_temperature_std": "log_temperature_std"}
+"""The methods that give one number for each row, and the formula of each."""
+
+MAX_FEW_NUMBERS = 1 << 12  # logits of a request whose arithmetic takes less time than a pass over blocks
+MAX_BOUNDED = 1e15  # logit whose products cannot overflow
+
+
+def shaped(*shape: int | str, default: Any = MISSING) -> Any:
+    """Declare a fitted number of a formula by the shape of its array; "K" is the number of classes."""
+    return field(default=default, metadata={"shape": shape})
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,9 +52,6 @@ class Formula(ABC):
 
     largest: ClassVar[float] = 1e150
     """The largest fitted number, so that products with logits stay finite."""
-
-    needed_errors: ClassVar[tuple[str, ...]] = ()
-    """Parameters whose standard errors every fit gives."""
 
     @property
     def keeps_class(self) -> bool:
@@ -54,23 +71,21 @@ class Formula(ABC):
         return {name: np.asarray(value) for name, value in values.items() if value is not None}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, AnyArray]) -> Self:
-        """Build from the result of `arrays`."""
-        return cls(**{name: value if value.ndim else float(value) for name, value in arrays.items()})
-
-    def with_arrays(self, arrays: Mapping[str, Array]) -> Self:
-        """Return the same formula with the numbers in another framework's arrays."""
-        return replace(self, **arrays)
+    def from_arrays(cls, arrays: Mapping[str, Array]) -> Self:
+        """Build from the result of `arrays`, perhaps in another framework's arrays."""
+        return cls(**arrays)
 
     @classmethod
-    def shapes(
-        cls, n_classes: int, options: Mapping[str, Any], given: Collection[str]
-    ) -> Mapping[str, Shape]:
+    def shapes(cls, n_classes: int, options: Mapping[str, Any], given: Collection[str]) -> dict[str, Shape]:
         """Return the names and shapes of the numbers of a fit with these options: scalars by default.
 
         `given` are the names in a file: numbers that a fit need not have are part of it if they are given.
         """
-        return {item.name: () for item in fields(cls)}
+        return {
+            item.name: tuple(n_classes if size == "K" else size for size in item.metadata.get("shape", ()))
+            for item in fields(cls)
+            if item.default is MISSING or item.name in given
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +107,7 @@ class Model:
 
     key: str
     name: str
+    """The name of the method's class, for messages."""
     formula: Formula
     options: Mapping[str, Any]
     n_classes: int
@@ -131,4 +147,85 @@ class Model:
     def with_arrays(self, arrays: Mapping[str, Array]) -> Self:
         """Return the same model with these numbers in another framework's arrays."""
         own = {name: value for name, value in arrays.items() if name != SHIFT}
-        return replace(self, formula=self.formula.with_arrays(own), log_prior_ratio=arrays.get(SHIFT))
+        return replace(self, formula=self.formula.from_arrays(own), log_prior_ratio=arrays.get(SHIFT))
+
+
+def apply(model: Model, method: str, logits: Any, dim: int = -1) -> Any:
+    """Return what `method` gives for these logits, in a container like theirs."""
+    framework = framework_of(logits)
+    if framework is not None:
+        return loaders.load(f"{framework} apply")(model, method, logits, dim)
+    opened = open_logits(logits, dim)
+    warn_of_probabilities(opened.values)
+    check_columns(model, opened.shape, opened.dim)
+    result = apply_to_rows(model, method, opened.values)
+    if method == "transform" and opened.binary:
+        result = result[:, 1] - result[:, 0]
+    return opened.close(result)
+
+
+def apply_to_rows(
+    model: Model,
+    method: str,
+    values: NDArray[Any] | BFloat16,
+    whole: NDArray[Any] | BFloat16 | None = None,
+) -> AnyArray:
+    """Return what `method` gives for an array with a row for each prediction and a column for each class.
+
+    If the rows are a part of a `whole`, messages are about all of its invalid rows.
+    """
+    log = method == "transform"
+    if _are_few_and_bounded(values):  # which are valid: with as little Python as possible, for a service
+        return _compute(model, method, RowBlock(values, log=log, bounded=True))
+    with prediction_slot(), np.errstate(all="ignore"):  # invalid rows are found after the pass
+        mapped = map_rows(values, partial(_compute, model, method), log=log)
+    whole = values if whole is None else whole
+    check_peaks(whole, mapped.peak)
+    if mapped.weighed is not None:
+        check_unmasked(whole, mapped.weighed, model.name, fits=False)
+    return mapped.result
+
+
+def _are_few_and_bounded(values: NDArray[Any] | BFloat16) -> TypeGuard[NDArray[Any]]:
+    """Say whether these logits are few, need no conversion, and are neither masked, huge nor NaN."""
+    if isinstance(values, BFloat16) or not 0 < values.size <= MAX_FEW_NUMBERS:
+        return False
+    if not (values.dtype.char in "fd" and values.dtype.isnative and values.flags.c_contiguous):
+        return False
+    lowest, highest = values.item(values.argmin()), values.item(values.argmax())
+    return bool(lowest > -MAX_BOUNDED and highest < MAX_BOUNDED)
+
+
+def _compute(model: Model, method: str, rows: RowBlock) -> AnyArray:
+    if method == "predict" and model.keeps_class:
+        return rows.tops
+    if method in ONE_PER_ROW:
+        column = np.asarray(evaluate(model, method, rows), np.float64)
+        return np.broadcast_to(column.reshape(-1), rows.n_rows).copy()
+    calibrated: AnyArray = model.calibrate(rows)
+    return np.argmax(calibrated, axis=1) if method == "predict" else calibrated
+
+
+def evaluate(model: Model, method: str, rows: RowFeatures) -> Array:
+    """Return what a model gives under the name of a calibrator's method, on rows of any framework."""
+    if method in ONE_PER_ROW:
+        return getattr(model.formula, ONE_PER_ROW[method])(rows)
+    return model.calibrate(rows)
+
+
+def check_columns(model: Model, shape: tuple[int, ...], dim: int) -> None:
+    """Raise unless logits of this shape have as many classes in the axis `dim` as the model."""
+    wanted = (
+        f"this {model.name} was fitted on {model.n_classes} classes, so logits must have {model.n_classes} "
+        "columns"
+    )
+    if len(shape) == 1 and model.n_classes != 2:
+        one_row = shape[0] == model.n_classes
+        advice = "For a single row pass logits[None, :]." if one_row else "Pass a column for each class."
+        raise InputError(f"{wanted}; found shape {shape}, one score for each row. {advice}")
+    if len(shape) > 1 and shape[dim] != model.n_classes:
+        others = [axis for axis, length in enumerate(shape) if length == model.n_classes]
+        raise InputError(
+            f"{wanted}; found {shape[dim]}.",
+            advice=f"Pass dim={others[0]}." if others else "Use the calibrator of this classifier.",
+        )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from temperance.core.features import RowFeatures
 from temperance.core.kernels import KNOTS
 from temperance.core.ops import Array
 from temperance.errors import InputError, excerpt
-from temperance.formulas.model import Formula, Shape
+from temperance.formulas.model import Formula, shaped
 from temperance.inputs.validation import check_temperatures
 
 
@@ -21,11 +20,10 @@ class MonotoneFormula(Formula):
     """p = softmax(-map(-log softmax(z / T0)))."""
 
     largest: ClassVar[float] = 1e30
-    needed_errors = ("map_slopes",)
 
     reference: Array
-    map_knots: Array
-    map_slopes: Array
+    map_knots: Array = shaped(len(KNOTS))
+    map_slopes: Array = shaped(len(KNOTS))
 
     def calibrate(self, rows: RowFeatures) -> Array:
         """Return outputs of the map."""
@@ -35,11 +33,6 @@ class MonotoneFormula(Formula):
         """Raise if the numbers cannot be those of a fit."""
         check_temperatures("reference", np.asarray(self.reference))
         check_map(self.map_knots, self.map_slopes)
-
-    @classmethod
-    def shapes(cls, n_classes: int, options: Mapping[str, Any], given: Collection[str]) -> dict[str, Shape]:
-        """Return the shapes of the reference and of the map."""
-        return {"reference": (), "map_knots": KNOTS.shape, "map_slopes": KNOTS.shape}
 
 
 def check_map(knots: Array, slopes: Array) -> None:

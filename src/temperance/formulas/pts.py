@@ -56,7 +56,7 @@ class NetworkFormula(TemperatureFormula):
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Array]) -> Self:
-        """Build from the result of `arrays`."""
+        """Build from the result of `arrays`, perhaps in another framework's arrays."""
         layers = range(1, 1 + sum(name.endswith("_biases") for name in arrays))
         return cls(
             arrays["input_mean"],
@@ -65,10 +65,6 @@ class NetworkFormula(TemperatureFormula):
             tuple(arrays[f"layer_{i}_weights"] for i in layers),
             tuple(arrays[f"layer_{i}_biases"] for i in layers),
         )
-
-    def with_arrays(self, arrays: Mapping[str, Array]) -> Self:
-        """Return the same formula with the numbers in another framework's arrays."""
-        return self.from_arrays(arrays)
 
     @classmethod
     def shapes(cls, n_classes: int, options: Mapping[str, Any], given: Collection[str]) -> dict[str, Shape]:

@@ -17,8 +17,7 @@ from temperance.calibrators.estimator import model_of
 from temperance.core.arrays import Vector
 from temperance.errors import InputError, Remedy
 from temperance.files import utc_now
-from temperance.formulas.applying import check_columns
-from temperance.formulas.model import Model
+from temperance.formulas.model import Model, check_columns
 from temperance.inputs.containers import as_numpy, names_of, open_logits
 from temperance.inputs.labels import Names, check_labels
 from temperance.inputs.validation import check_number

@@ -31,14 +31,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.calibrators.recording import confidence_and_entropy
+from temperance.calibrators.fit_record import confidence_and_entropy
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
 from temperance.core.blocks import BFloat16, read_blocks, row_slices
 from temperance.core.row_block import kernels_of_size
 from temperance.errors import InputError
-from temperance.formulas.applying import apply_to_rows
 from temperance.formulas.fit_record import Baseline
-from temperance.formulas.model import Model
+from temperance.formulas.model import Model, apply_to_rows
 from temperance.inputs.validation import check_number, warn_of_probabilities
 from temperance.json_fields import (
     Check,

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from temperance.calibrators import Calibrator
 from temperance.calibrators.external_methods import find_method, fit
-from temperance.calibrators.recording import record_source
+from temperance.calibrators.fit_record import record_source
 from temperance.core.arrays import Indices, Vector
 from temperance.errors import InputError
 from temperance.formulas.fit_record import FittedOn

@@ -20,9 +20,8 @@ from temperance.core.ops import TensorOps
 from temperance.core.tensor_rows import TensorRows
 from temperance.errors import InputError
 from temperance.files import check_writable, write_atomically
-from temperance.formulas.applying import ONE_PER_ROW, check_columns, evaluate
-from temperance.formulas.applying import apply as apply_in_memory
-from temperance.formulas.model import Model
+from temperance.formulas.model import ONE_PER_ROW, Model, check_columns, evaluate
+from temperance.formulas.model import apply as apply_in_memory
 from temperance.inputs.containers import open_logits
 from temperance.inputs.validation import INSPECTED_ROWS, warn_of_probabilities
 

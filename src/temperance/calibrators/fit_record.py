@@ -146,11 +146,8 @@ def _mean(values: Vector, weights: Vector) -> float:
 
 def _distribution(values: Vector, weights: Vector) -> tuple[Vector, Vector]:
     """Return the quantiles of the baseline, and the share of the weight up to each."""
-    if (weights == weights[0]).all():
-        ordered, cumulated = np.sort(values), np.cumsum(weights)
-    else:
-        order = np.argsort(values)
-        ordered, cumulated = values[order], np.cumsum(weights[order])
+    order = np.argsort(values)
+    ordered, cumulated = values[order], np.cumsum(weights[order])
     at = np.searchsorted(cumulated, BASELINE_SHARES * cumulated[-1] * (1 - SLACK))
     up_to = np.searchsorted(ordered, ordered[at], side="right") - 1
     return ordered[at], cumulated[up_to] / cumulated[-1]
