@@ -14,7 +14,7 @@ from temperance.core.fisher import fisher_scoring, lbfgs, solve, solve_from_each
 from temperance.core.logit_rows import LogitRows
 from temperance.core.mixture import LogMixture
 from temperance.core.objective import LogLikelihood, Prior
-from temperance.core.predictors import Grouped, Linear, Log, Softplus
+from temperance.core.predictors import ByClass, Linear, Log, Softplus
 from temperance.core.solution import Solution, Solver, Status
 
 OPTIMUM = np.array([1.0, -2.0])
@@ -159,7 +159,7 @@ def test_collinear_features_do_not_stop_the_solver(link):
 
 def test_an_empty_group_keeps_its_parameter():
     z, y = draw(300, 4)
-    objective = LogLikelihood(LogitRows(z, y), Grouped(np.repeat([0, 2], 150), 3), Log())
+    objective = LogLikelihood(LogitRows(z, y), ByClass(np.empty((300, 0)), np.repeat([0, 2], 150), 3), Log())
     solution = fisher_scoring(objective, np.full(3, 0.25))
     assert solution.converged
     assert solution.parameters[1] == 0.25
@@ -435,7 +435,9 @@ def test_two_groups_and_a_line_through_two_points_have_known_temperatures():
     y = (np.tile(np.arange(100), 2) >= rights[group]).astype(int)
     want = gaps / logit(rights / 100)
     rows = LogitRows(z, y)
-    grouped = fisher_scoring(LogLikelihood(rows, Grouped(group, 2), Log()), np.zeros(2))
+    grouped = fisher_scoring(
+        LogLikelihood(rows, ByClass(np.empty((len(group), 0)), group, 2), Log()), np.zeros(2)
+    )
     np.testing.assert_allclose(np.exp(grouped.parameters), want, rtol=1e-6)
     line = Linear(np.column_stack([np.ones(200), group]))
     linear = fisher_scoring(LogLikelihood(rows, line, Softplus()), np.zeros(2))

@@ -29,7 +29,7 @@ from temperance.calibrators.label_shift import adapt_to_priors, adapt_to_rows, d
 from temperance.calibrators.recording import record_fit
 from temperance.core.arrays import AnyArray, Vector
 from temperance.core.blocks import number_of_threads
-from temperance.core.objective import FitData, InMemoryFitData
+from temperance.core.objective import FitData
 from temperance.core.solution import Solution
 from temperance.errors import InputError
 from temperance.formulas.applying import apply_opened, apply_to_rows
@@ -525,7 +525,7 @@ def _open_rows(
         return _open_dask_rows(logits, labels, sample_weight, classes, dim, ignore_index)
     opened = open_labelled(logits, labels, sample_weight, classes=classes, dim=dim, ignore_index=ignore_index)
     warn_of_probabilities(opened.values)
-    return InMemoryFitData(opened.rows(), opened.weights), opened.names
+    return FitData(opened.rows(), opened.weights), opened.names
 
 
 def _open_dask_rows(

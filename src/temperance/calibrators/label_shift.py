@@ -22,7 +22,6 @@ from temperance.core.frequencies import (
     FrequencyEstimate,
     LabelFrequencies,
     ProbabilityRows,
-    UnlabelledRows,
     estimate_frequencies,
     label_frequencies,
 )
@@ -121,10 +120,10 @@ def _check_classes(n_classes: int, fitted: LabelFrequencies) -> None:
         )
 
 
-def _open_rows(model: Model, logits: Any) -> UnlabelledRows:
+def _open_rows(model: Model, logits: Any) -> ProbabilityRows:
     framework = framework_of(logits)
     if framework == "dask":
-        rows: UnlabelledRows = loaders.load("dask probability rows")(model, logits)
+        rows: ProbabilityRows = loaders.load("dask probability rows")(model, logits)
         return rows
     if framework is None:
         opened = open_logits(logits)

@@ -43,7 +43,7 @@ from temperance.core.blocks import (
     setting,
     several,
 )
-from temperance.core.features import IMPOSSIBLE, RowShape
+from temperance.core.features import IMPOSSIBLE
 from temperance.core.kernels import (
     LOWEST,
     MapTable,
@@ -65,7 +65,6 @@ MIXED_NUMBERS = 1 << 17  # held at a time by a mixture, nodes x rows x K: within
 GapCache = dict[int, Floats]
 """Gaps of blocks by their first row, for fits, which make many passes over the same rows."""
 
-_kernel: ContextVar[str | None] = ContextVar("kernel", default=None)
 _size: ContextVar[int | None] = ContextVar("size", default=None)
 
 
@@ -227,13 +226,13 @@ class RowBlock:
         """Return the logarithm of the largest probability."""
         return -np.log1p(self._sums(1.0)[0])
 
-    def shape_at(self, beta: float) -> RowShape:
+    def shape_at(self, beta: float) -> tuple[Any, Any, Any]:
         """Return the shape of beta z."""
         beta = float(beta)
         r, mu = self._sums(beta)
         log_s = self._log_sums[beta] = np.log1p(r)
         third, mean = self._gaps_to_third_and_mean(IMPOSSIBLE / beta)
-        return RowShape(self.ops.log(log_s - beta * mu), beta * third, beta * mean)
+        return self.ops.log(log_s - beta * mu), beta * third, beta * mean
 
     def _gaps_to_third_and_mean(self, limit: float) -> tuple[Any, Any]:
         """Return the gaps from each row's largest logit to the third and to the mean of the possible classes.
@@ -362,23 +361,18 @@ class RowBlock:
         return output
 
 
-def kernel(name: str) -> AbstractContextManager[None]:
-    """Use the kernels "numpy" or "compiled" inside the context, whatever the size of the array."""
-    return setting(_kernel, name)
-
-
 def kernels_of_size(size: int) -> AbstractContextManager[None]:
     """Use the kernels of an array of `size` numbers inside the context, to read parts of that array."""
     return setting(_size, size)
 
 
 def block_type(size: int, cost: int = 1) -> type[RowBlock]:
-    """Return the blocks for an array of `size` numbers; TEMPERANCE_KERNEL overrides the choice.
+    """Return the blocks for an array of `size` numbers; "numpy" or "compiled" in TEMPERANCE_KERNEL overrides.
 
     They compute with NumPy, or with the compiled loops of the extra `fast`. `cost` is the cost of a pass,
     relative to a usual one.
     """
-    chosen = _kernel.get() or os.environ.get("TEMPERANCE_KERNEL")
+    chosen = os.environ.get("TEMPERANCE_KERNEL")
     if chosen is None:
         large = cost * (_size.get() or size) >= COMPILED_FROM
         chosen = "compiled" if large and find_spec("numba") else "numpy"
