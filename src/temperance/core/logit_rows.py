@@ -130,21 +130,20 @@ class LogitRows:
         log_s, mu = np.log1p(r[:, 0], dtype=np.float64), mu[:, 0].astype(np.float64)
         return Moments(log_s, mu, v[:, 0].astype(np.float64) if variance else np.empty(0))
 
-    def _map_once(self, key: Any, function: Callable[[RowBlock], Any]) -> Any:
+    def _map_once(self, key: Any, function: Callable[[RowBlock], Any]) -> AnyArray:
         """Return what `map` gives, computed once for each key: a fit asks for its features repeatedly."""
         if key not in self._kept:
             self._kept[key] = self.map(function)
-        return self._kept[key]
+        kept: AnyArray = self._kept[key]
+        return kept
 
     def log_entropy(self) -> Matrix:
         """Return log H, (N, 1)."""
-        result: Matrix = self._map_once("entropy", RowBlock.log_entropy)
-        return result
+        return self._map_once("entropy", RowBlock.log_entropy)
 
     def log_confidence(self) -> Matrix:
         """Return the logarithm of the largest probability, (N, 1)."""
-        result: Matrix = self._map_once("confidence", RowBlock.log_confidence)
-        return result
+        return self._map_once("confidence", RowBlock.log_confidence)
 
     def shape_at(self, beta: float) -> tuple[Matrix, Matrix, Matrix]:
         """Return the shape of beta z, three columns (N, 1); `log_sum_at` then needs no pass."""
@@ -153,7 +152,7 @@ class LogitRows:
         def numbers(rows: RowBlock) -> Matrix:
             return rows.ops.concat([*rows.shape_at(beta), rows.log_sum(beta)])
 
-        columns: Matrix = self._map_once(("shape", beta), numbers)
+        columns = self._map_once(("shape", beta), numbers)
         self._kept["log sum", beta] = columns[:, 3]
         return columns[:, 0:1], columns[:, 1:2], columns[:, 2:3]
 
@@ -166,8 +165,7 @@ class LogitRows:
 
     def topk(self, k: int) -> Matrix:
         """Return the k largest logits of each row, in descending order, minus the row's mean."""
-        result: Matrix = self._map_once(("largest", k), lambda rows: rows.topk(k))
-        return result
+        return self._map_once(("largest", k), lambda rows: rows.topk(k))
 
     def project(self, weights: Vector) -> Matrix:
         """Return (z - mean z) . weights of each row, (N, 1)."""

@@ -85,10 +85,12 @@ class ObjectivePoint:
 class Objective(ABC):
     """A mean over rows, wherever they are, plus the negative log density of a prior."""
 
-    total_weight: float
-    noise: float  # relative error of a value
     thinning = THINNING
-    prior: Prior | None = None
+
+    def __init__(self, total_weight: float, dtype: np.dtype[Any], prior: Prior | None) -> None:
+        self.total_weight, self.prior = total_weight, prior
+        self.noise = float(np.finfo(dtype).eps)  # relative error of a value
+        self._last_point: list[Any] = []
 
     @property
     @abstractmethod
@@ -110,7 +112,6 @@ class Objective(ABC):
 
     def with_prior(self, prior: Prior) -> Self:
         """Return this objective with another prior; both keep the same last point."""
-        self._last_point  # noqa: B018  computed here if not before, so that both share it
         other = copy(self)
         other.prior = prior
         return other
@@ -136,18 +137,13 @@ class Objective(ABC):
 
         return ObjectivePoint(here.value + float(off @ pull) / 2, derive)
 
-    @cached_property
-    def _last_point(self) -> list[Any]:
-        return []
-
 
 class RowObjective(Objective):
     """An objective of labelled rows in memory, with their weights."""
 
     def __init__(self, rows: LogitRows, weights: Vector | None = None, prior: Prior | None = None) -> None:
-        self.rows, self.weights, self.prior = rows, weights, prior
-        self.total_weight = float(rows.n_rows if weights is None else weights.sum())
-        self.noise = float(np.finfo(rows.dtype).eps)
+        super().__init__(float(rows.n_rows if weights is None else weights.sum()), rows.dtype, prior)
+        self.rows, self.weights = rows, weights
 
     @property
     def passes(self) -> int:

@@ -194,8 +194,12 @@ class OneRowOps(NumpyOps):
     def log(self, x: Any) -> Any:
         """Return log x; -inf for 0, without a warning."""
         if isinstance(x, float):
-            return np.log(x) if x > 0 else -np.inf
+            return float(np.log(x)) if x > 0 else -np.inf
         return super().log(x)
+
+    def log1p(self, x: float) -> float:
+        """Return log(1 + x), a float: arithmetic with NumPy's own numbers takes longer."""
+        return float(np.log1p(x))
 
     def dot(self, x: Matrix, y: Matrix) -> Any:
         """Return the sum of x y."""

@@ -200,7 +200,7 @@ class RowBlock:
     def log_sum(self, beta: float) -> Any:
         """Return log s, the negative log-probability of the top class."""
         if beta not in self._log_sums:
-            self._log_sums[beta] = np.log1p(self._sums(beta)[0])
+            self._log_sums[beta] = self.ops.log1p(self._sums(beta)[0])
         return self._log_sums[beta]
 
     def log_entropy(self) -> Any:
@@ -230,7 +230,7 @@ class RowBlock:
         """Return the shape of beta z."""
         beta = float(beta)
         r, mu = self._sums(beta)
-        log_s = self._log_sums[beta] = np.log1p(r)
+        log_s = self._log_sums[beta] = self.ops.log1p(r)
         third, mean = self._gaps_to_third_and_mean(IMPOSSIBLE / beta)
         return self.ops.log(log_s - beta * mu), beta * third, beta * mean
 
@@ -242,9 +242,10 @@ class RowBlock:
         d = self.d
         total = self._sum(d)
         mean = self._widened(total / self.z.dtype.type(self.n_classes))
-        all_possible = bool((total >= -limit).all())  # no gap is larger than the sum of all
+        within = total >= -limit  # then so is every gap: none is larger than the sum of all
+        all_possible = bool(within if self.is_single else within.all())
         if not all_possible:
-            some = np.flatnonzero(~(total >= -limit))
+            some = np.flatnonzero(~within)
             possible = d[some] >= -limit
             sums = np.ascontiguousarray(np.where(possible, d[some], 0)).sum(axis=1, keepdims=True)
             means = (sums / np.maximum(possible.sum(axis=1, keepdims=True), 1)).astype(self.z.dtype)

@@ -362,9 +362,8 @@ class DaskObjective(Objective):
     """The mean over rows in parts of an objective, with a prior that belongs to no part."""
 
     def __init__(self, sample: DaskFitData, build: Build, prior: Prior | None = None) -> None:
-        self.sample, self.build, self.prior = sample, build, prior
-        self.total_weight, self.thinning = sample.total_weight, sample.thinning
-        self.noise = float(np.finfo(sample.dtype).eps)
+        super().__init__(sample.total_weight, sample.dtype, prior)
+        self.sample, self.build, self.thinning = sample, build, sample.thinning
 
     @property
     def passes(self) -> int:
