@@ -3,7 +3,6 @@
 import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
 from typing import Any
 
 import ml_dtypes
@@ -173,24 +172,6 @@ def test_passes_over_one_shape_and_type_use_the_same_buffers_one_after_another_i
     assert used[0] is not used[1], "a pass inside another has its own"
 
 
-def test_threads_at_the_same_time_have_buffers_of_their_own():
-    both_inside = Barrier(2, timeout=10)
-
-    def scratch_while_another_thread_works(_):
-        used = []
-
-        def work(z, i, j, scratch):
-            both_inside.wait()
-            used.append(scratch)
-
-        for_each_block(TASK.logits, work)
-        return used[0]
-
-    with ThreadPoolExecutor(2) as pool:
-        one, other = pool.map(scratch_while_another_thread_works, range(2))
-    assert one is not other
-
-
 @pytest.mark.parametrize(("n_rows", "kept"), [(60_000, True), (2**23 // 40, True), (2**23 // 40 + 1, False)])
 def test_the_blocks_of_an_array_up_to_8_mb_use_kept_buffers_too(n_rows, kept):
     several = np.zeros((n_rows, 10), np.float32)  # blocks
@@ -216,15 +197,6 @@ def test_a_pass_that_fails_keeps_nothing():
     with pytest.raises(ZeroDivisionError):
         for_each_block(TASK.logits, fail)
     assert blocks.kept_scratch == []
-
-
-def test_no_more_than_one_block_is_kept():
-    large = np.zeros((300_000, 10), np.float32)  # 12 MB
-    calibrator = temperance.TemperatureScaling().fit(TASK.logits, TASK.labels)
-    calibrator.predict_proba(large)
-    calibrator.predict_proba(TASK.logits)
-    assert blocks.kept_scratch
-    assert all(kept.d.nbytes <= blocks.BLOCK_BYTES for kept in blocks.kept_scratch)
 
 
 @pytest.mark.parametrize("key", ["ts", "hts", "mono", "bayes"])

@@ -138,17 +138,6 @@ def test_with_variances_each_parameter_takes_its_own_step_back():
 
 
 @pytest.mark.parametrize("matrix", [False, True])
-def test_a_row_of_weight_w_leaves_as_a_row_whose_parameters_vary_w_times_as_much(matrix):
-    variances = np.array([0.02, 0.03, 0.01, 0.02])
-    covariance = np.diag(variances) + 0.002 if matrix else variances
-    once, _ = likelihood(False)
-    weighted, _ = likelihood(False, np.full(N, 2.5))
-    found = weighted.leave_one_out_log_probs(THETA, covariance)
-    np.testing.assert_allclose(found, once.leave_one_out_log_probs(THETA, 2.5 * covariance), rtol=1e-12)
-    assert (found != once.leave_one_out_log_probs(THETA, covariance)).all()
-
-
-@pytest.mark.parametrize("matrix", [False, True])
 def test_an_impossible_class_takes_no_part(matrix):
     variances = np.array([0.02, 0.01, 0.03, 0.02, 0.02])
     theta = np.append(THETA, 0.7)
@@ -162,17 +151,6 @@ def test_an_impossible_class_takes_no_part(matrix):
         without.leave_one_out_log_probs(THETA, covariances[0]),
         rtol=1e-9,
     )
-
-
-@pytest.mark.parametrize("interacting", [False, True])
-def test_a_block_has_room_for_the_derivatives_of_its_rows(monkeypatch, interacting):
-    rows = LogitRows(RNG.normal(size=(4, 40)), np.arange(4))
-    objective = ClassBiasLikelihood(rows, interacting=interacting)
-    widths = []
-    monkeypatch.setattr(rows, "sum", lambda work, width: widths.append(width))
-    objective.leave_one_out_log_probs(np.zeros(objective.n_parameters), np.ones(objective.n_parameters))
-    # Of each class by each parameter, or else a few arrays of a number for each class.
-    assert widths == [40 * (objective.n_parameters - 1) if interacting else 40 * 8]
 
 
 def test_a_probability_of_exp_minus_20000_is_that_of_an_impossible_class_to_a_class_bias():

@@ -115,17 +115,6 @@ def test_blocks_hold_block_bytes_and_at_least_one_row():
     assert blocks.block_rows(10**9, 8) == 1
 
 
-def test_an_error_in_a_block_reaches_the_caller():
-    def fail(*_):
-        raise ZeroDivisionError
-
-    z = np.zeros((8, 3))
-    with blocks.threads(2), pytest.raises(ZeroDivisionError):
-        blocks.sum_blocks(z, fail, 2)
-    with blocks.threads(1), pytest.raises(ZeroDivisionError):
-        blocks.for_each_block(z, fail)
-
-
 def test_number_of_threads_is_the_context_then_the_environment_then_the_cores(monkeypatch):
     monkeypatch.setenv("TEMPERANCE_THREADS", "3")
     assert blocks.number_of_threads() == 3
