@@ -61,6 +61,16 @@ def test_rows_of_weight_0_do_not_move_the_descent(method, task, monkeypatch):
 
 
 @pytest.mark.usefixtures("short")
+def test_a_masked_class_has_probability_0_after_sgd(task):
+    logits = task.logits.copy()
+    masked = np.arange(0, 300, 7), (task.labels[::7] + 1) % logits.shape[1]
+    logits[masked] = -np.inf
+    cal = make_calibrator("hts", solver="sgd").fit(logits, task.labels)
+    assert np.isfinite(cal.solution_.value)
+    np.testing.assert_array_equal(cal.predict_proba(logits)[masked], 0)
+
+
+@pytest.mark.usefixtures("short")
 def test_a_batch_with_only_weight_0_is_skipped(task, monkeypatch):
     monkeypatch.setattr(descent, "BATCH", 4)
     weights = np.zeros(300)

@@ -58,9 +58,6 @@ class Ops(Protocol):
         Where it is clipped, its derivative is 0.
         """
 
-    def sum(self, x: Array) -> Array:
-        """Return the sum over the last axis, (..., 1)."""
-
     def dot(self, x: Array, y: Array) -> Array:
         """Return the sum of x y over the last axis, (..., 1); y may be a vector for all rows."""
 
@@ -88,6 +85,9 @@ class Ops(Protocol):
 
 class TensorOps(Ops, Protocol):
     """What row features need in addition, where they are computed from whole arrays."""
+
+    def sum(self, x: Array) -> Array:
+        """Return the sum over the last axis, (..., 1)."""
 
     def where(self, mask: Mask, x: Array | float, y: Array | float) -> Array:
         """Return x where the mask is true, else y; values not selected do not enter the derivative."""
@@ -139,10 +139,6 @@ class NumpyOps:
     def relu(self, x: Matrix) -> Matrix:
         """Return max(x, 0), with 0 for what is 0 up to rounding."""
         return np.where(x < SILENT, 0.0, x)
-
-    def sum(self, x: Matrix) -> Matrix:
-        """Return the sum over the last axis."""
-        return np.sum(x, axis=-1, keepdims=True)
 
     def dot(self, x: Matrix, y: Matrix) -> Matrix:
         """Return the sum of x y over the last axis."""
