@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from temperance.calibrators.bayes_design import ADDED_SPREAD, build_design
-from temperance.core import blocks
 from temperance.core.features import LOG_ENTROPY_FLOOR, SHAPE_FEATURES, shape_features
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import FitData
@@ -65,19 +64,6 @@ def test_a_row_shape_matches_its_definition(kernel, dtype, n_classes, masked, be
     np.testing.assert_allclose(got[2], mean, rtol=RTOL[dtype], atol=RTOL[dtype])
 
 
-@CLASSES
-def test_a_profile_reads_the_rows_once_whatever_the_blocks_and_does_not_change_them(n_classes, monkeypatch):
-    z = logits(n_classes, np.float64, 0.3)
-    before = z.copy()
-    rows = LogitRows(z)
-    whole = rows.shape_at(0.7)
-    assert rows.passes == 1
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 7 * n_classes * 8)
-    in_blocks = LogitRows(z).shape_at(0.7)
-    np.testing.assert_allclose(in_blocks, whole, rtol=1e-12, atol=1e-12)
-    np.testing.assert_array_equal(z, before)
-
-
 def test_a_constant_added_to_a_row_and_the_order_of_its_classes_do_not_matter():
     z = logits(7, np.float64)
     order = np.random.default_rng(0).permutation(7)
@@ -103,16 +89,6 @@ def test_the_features_are_finite_for_extremely_confident_rows():
     features = shape_features(LogitRows(z), 1.0)
     assert np.isfinite(features).all()
     np.testing.assert_array_equal(features[:, 0], LOG_ENTROPY_FLOOR)
-
-
-def test_scaled_logits_have_the_same_features_at_the_scaled_temperature():
-    z = logits(6, np.float64)
-    np.testing.assert_allclose(
-        shape_features(LogitRows(64 * z), 64.0),
-        shape_features(LogitRows(z), 1.0),
-        rtol=1e-10,
-        atol=1e-10,
-    )
 
 
 def design(z, weights=None):

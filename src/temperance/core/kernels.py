@@ -18,7 +18,6 @@ Both replace the outputs of a block of rows. This module needs NumPy only.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -169,14 +168,6 @@ def map_logits(
     if not bounded:
         u[z == -np.inf] = -np.inf
     return u
-
-
-def stack_scales(scales: Sequence[Matrix | float], n_rows: int) -> Matrix:
-    """Stack scales, each a column (N, 1) or one number for all rows, as the rows of one array."""
-    stacked = np.empty((len(scales), n_rows))
-    for row, scale in zip(stacked, scales, strict=True):
-        row[:] = scale[:, 0] if isinstance(scale, np.ndarray) and scale.ndim else scale
-    return stacked
 
 
 def mixed(d: Matrix, scales: Matrix, weights: Vector, room: Vector | None = None, *, log: bool) -> Matrix:

@@ -51,7 +51,6 @@ from temperance.core.kernels import (
     add_class_bias,
     mixed,
     shift_outputs,
-    stack_scales,
 )
 from temperance.core.ops import NUMPY, ONE_ROW
 
@@ -334,7 +333,8 @@ class RowBlock:
         log_s = self.log_sum(beta)
         # A map needs six arrays for the rows it is applied to.
         size = max(1, MIXED_NUMBERS // (max(len(shares), 6) * self.n_classes))
-        stacked = np.array(scales)[:, None] if self.is_single else stack_scales(scales, self.n_rows)
+        columns = scales if self.is_single else [np.broadcast_to(np.ravel(s), self.n_rows) for s in scales]
+        stacked = np.array(columns).reshape(len(shares), self.n_rows)
         if self.n_rows <= size:
             u = kernels.map_logits(self.z, self._at_top, self.peak, log_s, beta, table, bounded=self.bounded)
             return mixed(u, stacked, shares, log=self.log).astype(self.z.dtype, copy=False)
