@@ -333,8 +333,10 @@ class RowBlock:
         log_s = self.log_sum(beta)
         # A map needs six arrays for the rows it is applied to.
         size = max(1, MIXED_NUMBERS // (max(len(shares), 6) * self.n_classes))
-        columns = scales if self.is_single else [np.broadcast_to(np.ravel(s), self.n_rows) for s in scales]
-        stacked = np.array(columns).reshape(len(shares), self.n_rows)
+        if self.is_single:
+            stacked = np.array(scales)[:, None]
+        else:
+            stacked = np.array([np.broadcast_to(np.ravel(scale), self.n_rows) for scale in scales])
         if self.n_rows <= size:
             u = kernels.map_logits(self.z, self._at_top, self.peak, log_s, beta, table, bounded=self.bounded)
             return mixed(u, stacked, shares, log=self.log).astype(self.z.dtype, copy=False)
