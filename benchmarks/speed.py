@@ -6,6 +6,7 @@ of best times, taken in turns, are stable to about 10 %.
 
 from __future__ import annotations
 
+import os
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -19,7 +20,6 @@ from temperance import (
     TemperatureScaling,
 )
 from temperance.calibrators import Calibrator
-from temperance.core import row_block
 
 N, K = 50_000, 1_000
 REPEATS = 5
@@ -45,45 +45,42 @@ def make_task(n_rows: int, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
     return logits, (logits / 2 + noise).argmax(axis=1)
 
 
-def measure(kernel: str, logits: np.ndarray, labels: np.ndarray) -> dict[str, float]:
-    """Return ratios to u of the fits and of a prediction, with one kind of kernels."""
+def measure(logits: np.ndarray, labels: np.ndarray) -> dict[str, float]:
+    """Return ratios to u of the fits and of a prediction."""
     buffer = np.zeros_like(logits)
-    with row_block.kernel(kernel):
-        hts = EntropyTemperatureScaling().fit(logits, labels)
-        bayes = BayesianTemperatureScaling().fit(logits, labels)
-        seconds = best_seconds(
-            {
-                "u": lambda: np.exp(logits, out=buffer),
-                "TS fit": lambda: TemperatureScaling().fit(logits, labels),
-                "HTS fit": lambda: EntropyTemperatureScaling().fit(logits, labels),
-                "HTS predict_proba": lambda: hts.predict_proba(logits),
-                "mono fit": lambda: MonotoneScaling().fit(logits, labels),
-                "bayes fit": lambda: BayesianTemperatureScaling().fit(logits, labels),
-                "bayes predict_proba": lambda: bayes.predict_proba(logits),
-            }
-        )
+    hts = EntropyTemperatureScaling().fit(logits, labels)
+    bayes = BayesianTemperatureScaling().fit(logits, labels)
+    seconds = best_seconds(
+        {
+            "u": lambda: np.exp(logits, out=buffer),
+            "TS fit": lambda: TemperatureScaling().fit(logits, labels),
+            "HTS fit": lambda: EntropyTemperatureScaling().fit(logits, labels),
+            "HTS predict_proba": lambda: hts.predict_proba(logits),
+            "mono fit": lambda: MonotoneScaling().fit(logits, labels),
+            "bayes fit": lambda: BayesianTemperatureScaling().fit(logits, labels),
+            "bayes predict_proba": lambda: bayes.predict_proba(logits),
+        }
+    )
     return {name: value / seconds["u"] for name, value in seconds.items() if name != "u"}
 
 
-def added_memory(method: type[Calibrator], kernel: str, logits: np.ndarray, labels: np.ndarray) -> float:
+def added_memory(method: type[Calibrator], logits: np.ndarray, labels: np.ndarray) -> float:
     """Return what a fit adds to peak memory, as a share of the array's bytes."""
-    with row_block.kernel(kernel):
-        method().fit(logits, labels)
-        tracemalloc.start()
-        method().fit(logits, labels)
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
+    method().fit(logits, labels)
+    tracemalloc.start()
+    method().fit(logits, labels)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
     return peak / logits.nbytes
 
 
-def growth(kernel: str) -> list[tuple[str, float]]:
+def growth() -> list[tuple[str, float]]:
     """Return the time of an HTS fit on twice the rows, and on twice the classes, over the plain one."""
     shapes = {"base": (20_000, 500), "2 N": (40_000, 500), "2 K": (20_000, 1_000)}
     tasks = {name: make_task(*shape) for name, shape in shapes.items()}
-    with row_block.kernel(kernel):
-        seconds = best_seconds(
-            {name: lambda t=task: EntropyTemperatureScaling().fit(*t) for name, task in tasks.items()}
-        )
+    seconds = best_seconds(
+        {name: lambda t=task: EntropyTemperatureScaling().fit(*t) for name, task in tasks.items()}
+    )
     return [(name, seconds[name] / seconds["base"]) for name in ("2 N", "2 K")]
 
 
@@ -97,13 +94,14 @@ def main() -> None:
     print(f"{N} x {K} float32; u = one np.exp(z, out=buffer)\n")
     print(f"{'kernels':<10}{'work':<22}{'ratio to u':>12}{'limit':>8}")
     for kernel, wanted in limits.items():
-        ratios = measure(kernel, logits, labels)
+        os.environ["TEMPERANCE_KERNEL"] = kernel
+        ratios = measure(logits, labels)
         for name, ratio in ratios.items():
             print(f"{kernel:<10}{name:<22}{ratio:>12.2f}{wanted.get(name, ''):>8}")
         for name, method in (("HTS", EntropyTemperatureScaling), ("bayes", BayesianTemperatureScaling)):
-            memory = 100 * added_memory(method, kernel, logits, labels)
+            memory = 100 * added_memory(method, logits, labels)
             print(f"{kernel:<10}{name + ' fit, memory':<22}{memory:>10.1f} %{'10 %':>8}")
-        for name, ratio in growth(kernel):
+        for name, ratio in growth():
             print(f"{kernel:<10}{'HTS fit, ' + name:<22}{ratio:>10.2f} x{'2 x':>8}")
 
 

@@ -17,7 +17,7 @@ from temperance.calibrators.hnlts import log_normalised_entropy
 from temperance.calibrators.single_temperature import fit_single_temperature
 from temperance.core.fisher import solve
 from temperance.core.logit_rows import LogitRows
-from temperance.core.objective import InMemoryFitData, LogLikelihood
+from temperance.core.objective import FitData, LogLikelihood
 from temperance.core.predictors import Linear, Softplus
 from temperance.study import Results
 from temperance.study.tasks import TaskFile, load_task
@@ -115,7 +115,7 @@ def entropy_fit(task: TaskFile, degree: int) -> tuple[float, float]:
     entropy = log_normalised_entropy(rows)
     scaled = (entropy - entropy.mean()) / entropy.std()
     features = np.vander(scaled, degree + 1, increasing=True)
-    single = fit_single_temperature(InMemoryFitData(rows), exact=True).temperature
+    single = fit_single_temperature(FitData(rows), exact=True).temperature
     link = Softplus(single / 10, 10 * single)
     start = np.zeros(degree + 1)
     start[0] = link.inverse(single)

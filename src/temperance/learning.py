@@ -27,7 +27,7 @@ from temperance.core.arrays import Matrix, Vector
 from temperance.core.evidence import maximise_evidence
 from temperance.core.fisher import fisher_scoring
 from temperance.core.logit_rows import LogitRows
-from temperance.core.objective import InMemoryFitData, Prior
+from temperance.core.objective import FitData, Prior
 from temperance.errors import InputError
 from temperance.inputs.containers import open_labelled
 from temperance.population import MAP_SIZE, SIZE, Population, weak_population
@@ -83,7 +83,7 @@ def summarise_task(name: str, dataset: str, logits: Any, labels: ArrayLike) -> T
     """Fit the coefficients of one task under a weak prior, and remove the prior again."""
     rows = open_labelled(logits, labels).rows()
     weak = weak_population()
-    data = InMemoryFitData(rows)
+    data = FitData(rows)
     design = build_design(data, weak)
     mean = np.concatenate([[design.expected], weak.mean, weak.map_mean])
     precision = block_diag(
@@ -127,7 +127,7 @@ def _positive(matrix: Matrix) -> Matrix:
     return (vectors * np.maximum(values, 1e-6)) @ vectors.T
 
 
-def _class_scale(data: InMemoryFitData, design: Design, weak: Population) -> float:
+def _class_scale(data: FitData, design: Design, weak: Population) -> float:
     """Return the standard deviation of the class temperatures that maximises the evidence of this task."""
     objective = data.objective(design.likelihood)
     posterior = maximise_evidence(objective, prior_blocks(design, weak), design.start(weak), data.n_rows)

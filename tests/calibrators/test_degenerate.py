@@ -11,7 +11,7 @@ from temperance import InputError, TemperatureScaling, make_calibrator
 from temperance.calibrators import TemperatureCalibrator
 from temperance.calibrators.single_temperature import Degeneracy, fit_single_temperature
 from temperance.core.logit_rows import LogitRows
-from temperance.core.objective import InMemoryFitData
+from temperance.core.objective import FitData
 from temperance.data import simulate
 
 # Bayes has a prior, so rows that are all right are not special.
@@ -47,7 +47,7 @@ def assert_sane(cal, logits, unit=1.0):
 def test_why_labels_determine_no_temperature(task, scale, labels, expected):
     def degeneracy(labels):
         rows = LogitRows(scale * task.logits, np.asarray(labels, np.intp))
-        return fit_single_temperature(InMemoryFitData(rows), exact=True).degeneracy
+        return fit_single_temperature(FitData(rows), exact=True).degeneracy
 
     assert degeneracy(labels(task)) is expected
     if expected is Degeneracy.ALL_WRONG:

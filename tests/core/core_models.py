@@ -8,7 +8,7 @@ from core_reference import draw
 
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import ObjectivePoint
-from temperance.core.predictors import ByClass, Grouped, Linear, Network
+from temperance.core.predictors import ByClass, Linear, Network
 
 N_ROWS, N_CLASSES, N_GROUPS = 60, 5, 4
 Z, Y = draw(N_ROWS, N_CLASSES, seed=11)
@@ -23,7 +23,7 @@ PREDICTORS: dict[str, Callable[[LogitRows], Any]] = {
     "features": lambda rows: Linear(FEATURES),
     "logits": lambda rows: Linear(FEATURES[:, :1], rows),
     "features and logits": lambda rows: Linear(FEATURES, rows),
-    "groups": lambda rows: Grouped(GROUPS, N_GROUPS),
+    "groups": lambda rows: ByClass(FEATURES[:, :0], GROUPS, N_GROUPS),
     "features and classes": lambda rows: ByClass(FEATURES, CLASSES, N_GROUPS),
     "network 5-5": lambda rows: Network(INPUTS, (5, 5)),
     "network 4": lambda rows: Network(INPUTS, (4,)),

@@ -1,5 +1,6 @@
 """The likelihood of a class bias and a row left out of it, against the definitions, row by row."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -9,12 +10,12 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
 from temperance.core import class_bias as stage
-from temperance.core.class_bias import ClassBias, ClassBiasLikelihood, Widths, fit_class_bias
+from temperance.core.class_bias import ClassBias, ClassBiasLikelihood, fit_class_bias
 from temperance.core.features import LOG_PROB_FLOOR
 from temperance.core.fisher import fisher_scoring
 from temperance.core.kernels import centred
 from temperance.core.logit_rows import LogitRows
-from temperance.core.objective import InMemoryFitData, Prior
+from temperance.core.objective import FitData, Prior
 from temperance.core.row_block import RowBlock
 
 RNG = np.random.default_rng(3)
@@ -137,17 +138,6 @@ def test_with_variances_each_parameter_takes_its_own_step_back():
 
 
 @pytest.mark.parametrize("matrix", [False, True])
-def test_a_row_of_weight_w_leaves_as_a_row_whose_parameters_vary_w_times_as_much(matrix):
-    variances = np.array([0.02, 0.03, 0.01, 0.02])
-    covariance = np.diag(variances) + 0.002 if matrix else variances
-    once, _ = likelihood(False)
-    weighted, _ = likelihood(False, np.full(N, 2.5))
-    found = weighted.leave_one_out_log_probs(THETA, covariance)
-    np.testing.assert_allclose(found, once.leave_one_out_log_probs(THETA, 2.5 * covariance), rtol=1e-12)
-    assert (found != once.leave_one_out_log_probs(THETA, covariance)).all()
-
-
-@pytest.mark.parametrize("matrix", [False, True])
 def test_an_impossible_class_takes_no_part(matrix):
     variances = np.array([0.02, 0.01, 0.03, 0.02, 0.02])
     theta = np.append(THETA, 0.7)
@@ -161,17 +151,6 @@ def test_an_impossible_class_takes_no_part(matrix):
         without.leave_one_out_log_probs(THETA, covariances[0]),
         rtol=1e-9,
     )
-
-
-@pytest.mark.parametrize("interacting", [False, True])
-def test_a_block_has_room_for_the_derivatives_of_its_rows(monkeypatch, interacting):
-    rows = LogitRows(RNG.normal(size=(4, 40)), np.arange(4))
-    objective = ClassBiasLikelihood(rows, interacting=interacting)
-    widths = []
-    monkeypatch.setattr(rows, "sum", lambda work, width: widths.append(width))
-    objective.leave_one_out_log_probs(np.zeros(objective.n_parameters), np.ones(objective.n_parameters))
-    # Of each class by each parameter, or else a few arrays of a number for each class.
-    assert widths == [40 * (objective.n_parameters - 1) if interacting else 40 * 8]
 
 
 def test_a_probability_of_exp_minus_20000_is_that_of_an_impossible_class_to_a_class_bias():
@@ -206,7 +185,7 @@ def rows_of(log_probs, labels):
 
 
 def fit(log_probs, labels, weights=None, *, auto=True):
-    return fit_class_bias(InMemoryFitData(rows_of(log_probs, labels), weights), auto=auto)
+    return fit_class_bias(FitData(rows_of(log_probs, labels), weights), auto=auto)
 
 
 def apply(fitted: ClassBias, log_probs, weight=None, *, log=True):
@@ -220,19 +199,19 @@ def mean_loss(log_probs, labels):
     return -np.mean(log_probs[np.arange(len(labels)), labels])
 
 
+def variances_of(blocks, taus):
+    """Return the prior variance of each coefficient."""
+    precisions = [b.precision if b.precision.ndim == 1 else b.precision.diagonal() for b in blocks]
+    return np.concatenate([tau / precision for tau, precision in zip(taus, precisions, strict=True)])
+
+
 @pytest.mark.parametrize("n_classes", [4, 40])
 def test_the_fit_is_the_optimum_under_its_widths(n_classes):
     base, y = task(600, n_classes)
     found = fit(base, y, auto=False)
-    widths = Widths()
-    scales = [widths.bias, widths.interaction][: len(found.taus)]
-    sizes = [n_classes, n_classes**2]
-    variances = np.concatenate(
-        [[widths.log_temperature**2]]
-        + [np.full(n, s**2 * tau) for n, s, tau in zip(sizes, scales, found.taus, strict=False)]
-    )
-    prior = Prior(np.zeros(len(variances)), 1 / variances / 600)
     interacting = n_classes <= stage.MAX_INTERACTING
+    variances = variances_of(stage._blocks(n_classes, interacting=interacting), [1.0, *found.taus])
+    prior = Prior(np.zeros(len(variances)), 1 / variances / 600)
     objective = ClassBiasLikelihood(rows_of(base, y), None, prior, interacting=interacting)
     best = minimize(
         lambda at: (objective(at).value, objective(at).gradient),
@@ -246,15 +225,10 @@ def test_the_fit_is_the_optimum_under_its_widths(n_classes):
     assert np.abs(away).max() < 0.05
 
 
-def refitted_without(i, base, labels, found, widths):
+def refitted_without(i, base, labels, found, blocks):
     """Return log p of a row's label by a fit to all other rows, with the widths held."""
-    n_classes, interacting = base.shape[1], "interactions" in found.taus
-    others = np.arange(len(labels)) != i
-    variances = np.append(widths.log_temperature**2, np.full(n_classes, widths.bias**2 * found.taus["bias"]))
-    if interacting:
-        variances = np.append(
-            variances, np.full(n_classes**2, widths.interaction**2 * found.taus["interactions"])
-        )
+    others, interacting = np.arange(len(labels)) != i, len(blocks) == 3
+    variances = variances_of(blocks, [1.0, *list(found.taus.values())[1:]])
     objective = ClassBiasLikelihood(rows_of(base[others], labels[others]), interacting=interacting)
     prior = Prior(np.zeros(len(variances)), 1 / variances / others.sum())
     best = fisher_scoring(objective.with_prior(prior), found.mode)
@@ -272,13 +246,18 @@ def loss_of_row(i, base, labels, theta, interacting):
 )
 def test_leave_one_out_predictions_are_close_to_refits(n_rows, n_classes, least, most, largest):
     base, labels = task(n_rows, n_classes, size=1.5)
-    widths = Widths(bias=1.0, bias_freedom=1e6, interaction=0.3, interaction_freedom=1e6)  # long levers
-    data, interacting = InMemoryFitData(rows_of(base, labels)), n_classes <= stage.MAX_INTERACTING
+    data, interacting = FitData(rows_of(base, labels)), n_classes <= stage.MAX_INTERACTING
     build = partial(ClassBiasLikelihood, interacting=interacting)
-    found = stage._posterior(data, build, widths, interacting=interacting)
+    blocks = [  # with fixed widths and long levers
+        replace(
+            block, precision=block.precision * (1 if i == 0 else 0.04), freedom=1e6 if i else block.freedom
+        )
+        for i, block in enumerate(stage._blocks(n_classes, interacting=interacting))
+    ]
+    found = stage._posterior(data, build, blocks)
     some = np.arange(0, n_rows, 2)
     approximate = build(data.rows, None).leave_one_out_log_probs(found.mode, found.covariance)[some]
-    exact = np.array([refitted_without(i, base, labels, found, widths) for i in some])
+    exact = np.array([refitted_without(i, base, labels, found, blocks) for i in some])
     inside = -np.array([loss_of_row(i, base, labels, found.mode, interacting) for i in some])
     optimism = np.mean(inside - exact)
     assert optimism > 0.05
@@ -337,7 +316,7 @@ def test_parts_give_the_fit_of_the_whole(n_classes):
     base, y = task(300, n_classes)
     weights = np.linspace(0.5, 2, 300)
     z = 3.0 + base
-    whole = InMemoryFitData(rows_of(z, y), weights).transformed(logarithms)
+    whole = FitData(rows_of(z, y), weights).transformed(logarithms)
     parts = open_fit_data(da.from_array(z, chunks=(100, n_classes)), y, weights).transformed(logarithms)
     one, many = (fit_class_bias(data, auto=True) for data in (whole, parts))
     assert one.weight == many.weight > 0

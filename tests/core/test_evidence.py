@@ -20,11 +20,11 @@ MANY = 20_000  # rows of which every second one chooses the widths
 class Quadratic(Objective):
     """A mean over N rows of 1/2 (theta - best)' A (theta - best): an estimate with the precision N A."""
 
-    noise, passes = 1e-16, 0
+    passes = 0
 
     def __init__(self, best, curvature, n_rows, prior=None, steps=None):
-        self.best, self.curvature, self.prior = best, curvature, prior
-        self.total_weight, self.n_parameters = float(n_rows), len(best)
+        super().__init__(float(n_rows), np.dtype(np.float64), prior)
+        self.best, self.curvature, self.n_parameters = best, curvature, len(best)
         self.steps = [] if steps is None else steps
 
     def every(self, step):
@@ -128,14 +128,6 @@ def test_given_the_widths_mode_covariance_and_effective_parameters_have_closed_f
     assert posterior.solution.converged
 
 
-def test_many_rows_determine_every_parameter_and_one_row_hardly_any():
-    few, blocks = problem(2, 1, far=0.1)
-    few.curvature *= 1e-3
-    many = Quadratic(few.best, few.curvature, 10**9)
-    assert sum(solve(few, blocks).effective.values()) < 0.1
-    assert sum(solve(many, blocks, 10).effective.values()) > 7.99
-
-
 def test_a_width_shrinks_where_the_mean_is_right_and_grows_where_the_rows_disagree():
     objective, blocks = problem(3, n_rows=5000, far=0.0)
     far = objective.best.copy()
@@ -188,13 +180,6 @@ def test_on_rows_a_block_is_as_wide_as_its_effect():
     assert flat.taus["classes"] < 1 < 10 < steep.taus["classes"]
     assert flat.effective["classes"] < steep.effective["classes"] < 4
     np.testing.assert_allclose(steep.mode[1] - steep.mode[2], 1.6, atol=0.3)
-
-
-def test_the_same_rows_give_the_same_bits():
-    one, other = (solve(*likelihood(500, 0.3), 500) for _ in range(2))
-    np.testing.assert_array_equal(one.mode, other.mode)
-    np.testing.assert_array_equal(one.covariance, other.covariance)
-    assert one.taus == other.taus
 
 
 def test_many_rows_choose_the_widths_on_some_of_them_with_the_same_result(monkeypatch):

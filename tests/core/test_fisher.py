@@ -13,8 +13,8 @@ from temperance.core import fisher
 from temperance.core.fisher import fisher_scoring, lbfgs, solve, solve_from_each
 from temperance.core.logit_rows import LogitRows
 from temperance.core.mixture import LogMixture
-from temperance.core.objective import LogLikelihood, Prior
-from temperance.core.predictors import Grouped, Linear, Log, Softplus
+from temperance.core.objective import LogLikelihood
+from temperance.core.predictors import ByClass, Linear, Log, Softplus
 from temperance.core.solution import Solution, Solver, Status
 
 OPTIMUM = np.array([1.0, -2.0])
@@ -159,23 +159,16 @@ def test_collinear_features_do_not_stop_the_solver(link):
 
 def test_an_empty_group_keeps_its_parameter():
     z, y = draw(300, 4)
-    objective = LogLikelihood(LogitRows(z, y), Grouped(np.repeat([0, 2], 150), 3), Log())
+    objective = LogLikelihood(LogitRows(z, y), ByClass(np.empty((300, 0)), np.repeat([0, 2], 150), 3), Log())
     solution = fisher_scoring(objective, np.full(3, 0.25))
     assert solution.converged
     assert solution.parameters[1] == 0.25
 
 
-def test_a_matrix_that_misjudges_the_step_is_damped_until_the_steps_fit():
-    # With no curvature at all the first step is far too long; the damped ones find the optimum.
-    solution = fisher_scoring(Bowl(fisher=np.zeros((2, 2))), np.zeros(2))
-    assert solution.message == "converged"
-    np.testing.assert_allclose(solution.parameters, OPTIMUM, atol=1e-5)
-
-
-def test_a_step_that_goes_down_is_taken_however_strong_the_damping():
-    # A thousandth of the curvature: the damping rises beyond its limit, where a step that fails would end it.
-    bowl = Bowl(fisher=CURVATURE / 1000)
-    solution = fisher_scoring(bowl, np.zeros(2))
+# Without curvature the first step is far too long; with a little, the damping rises beyond its limit.
+@pytest.mark.parametrize("fisher_matrix", [np.zeros((2, 2)), CURVATURE / 1000], ids=["none", "little"])
+def test_a_matrix_that_misjudges_the_step_is_damped_until_the_steps_fit(fisher_matrix):
+    solution = fisher_scoring(Bowl(fisher=fisher_matrix), np.zeros(2))
     assert solution.message == "converged"
     np.testing.assert_allclose(solution.parameters, OPTIMUM, atol=1e-5)
 
@@ -367,21 +360,11 @@ def test_a_parameter_held_at_its_bound_has_no_error_and_the_others_that_of_the_r
     np.testing.assert_allclose(solution.covariance, [[0, 0], [0, 1]], rtol=1e-12)
 
 
-def test_a_start_outside_the_bounds_is_moved_to_them():
-    solution = fisher_scoring(quadratic(np.eye(2), np.zeros(2)), np.full(2, 50.0), bounds=box(1, 3, 2))
-    assert solution.parameters.tolist() == [1, 1]
-
-
 def test_the_last_step_too_ends_at_the_bound():
     beyond = quadratic(np.eye(2), np.full(2, 1 + 1e-7))
     solution = fisher_scoring(beyond, np.full(2, 1 - 1e-7), bounds=box(-1, 1, 2))
     assert solution.iterations == 0
     assert solution.parameters.tolist() == [1, 1]
-
-
-def test_a_parameter_leaves_its_bound_when_the_gradient_points_inwards():
-    solution = fisher_scoring(quadratic(np.eye(2), np.full(2, 0.5)), np.ones(2), bounds=box(-1, 1, 2))
-    np.testing.assert_allclose(solution.parameters, 0.5, rtol=1e-12)
 
 
 @pytest.mark.parametrize("gap", [20.0, 50.0, 200.0])
@@ -392,14 +375,6 @@ def test_a_start_at_which_every_row_is_saturated_is_not_taken_for_the_optimum(ga
     solution = fisher_scoring(objective, np.zeros(1), bounds=(np.log([1e-6]), np.log([1e6])))
     assert solution.converged
     np.testing.assert_allclose(np.exp(solution.parameters), gap / np.log(9), rtol=1e-5)
-
-
-def test_bounds_that_do_not_bind_change_nothing():
-    z, y = draw(300, 4)
-    objective = LogLikelihood(LogitRows(z, y), Linear(np.ones((300, 1))), Log())
-    free = fisher_scoring(objective, np.ones(1))
-    held = fisher_scoring(objective, np.ones(1), bounds=box(-5, 5, 1))
-    assert np.array_equal(free.parameters, held.parameters)
 
 
 def test_lbfgs_keeps_to_the_bounds_too(monkeypatch):
@@ -435,19 +410,14 @@ def test_two_groups_and_a_line_through_two_points_have_known_temperatures():
     y = (np.tile(np.arange(100), 2) >= rights[group]).astype(int)
     want = gaps / logit(rights / 100)
     rows = LogitRows(z, y)
-    grouped = fisher_scoring(LogLikelihood(rows, Grouped(group, 2), Log()), np.zeros(2))
+    grouped = fisher_scoring(
+        LogLikelihood(rows, ByClass(np.empty((len(group), 0)), group, 2), Log()), np.zeros(2)
+    )
     np.testing.assert_allclose(np.exp(grouped.parameters), want, rtol=1e-6)
     line = Linear(np.column_stack([np.ones(200), group]))
     linear = fisher_scoring(LogLikelihood(rows, line, Softplus()), np.zeros(2))
     at = np.cumsum(linear.parameters)
     np.testing.assert_allclose(Softplus().temperature(at), want, rtol=1e-6)
-
-
-def test_a_strong_prior_holds_the_parameters_at_its_mean():
-    z, y = draw(200, 4, scale=5.0)
-    prior = Prior(np.array([0.3]), np.array([[1e8]]))
-    objective = LogLikelihood(LogitRows(z, y), Linear(np.ones((200, 1))), Log(), None, prior)
-    np.testing.assert_allclose(fisher_scoring(objective, np.zeros(1)).parameters, 0.3, atol=1e-6)
 
 
 @pytest.mark.parametrize("scale", [0.01, 0.1, 1, 10, 100])

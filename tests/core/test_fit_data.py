@@ -5,7 +5,7 @@ import pytest
 from core_models import draw
 
 from temperance.core.logit_rows import LogitRows
-from temperance.core.objective import InMemoryFitData, weighted_sum
+from temperance.core.objective import FitData, weighted_sum
 
 N, K = 90, 4
 Z, Y = draw(N, K)
@@ -13,7 +13,7 @@ WEIGHTS = np.random.default_rng(2).uniform(0, 3, N)
 
 
 def test_fit_data_in_memory_counts_sums_and_subsamples():
-    sample = InMemoryFitData(LogitRows(Z, Y), WEIGHTS)
+    sample = FitData(LogitRows(Z, Y), WEIGHTS)
     assert (sample.n_rows, sample.n_classes) == (N, K)
     assert sample.total_weight == pytest.approx(WEIGHTS.sum())
     some = sample.every(4)

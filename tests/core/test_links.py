@@ -22,12 +22,6 @@ def inside(link: Link) -> np.ndarray:
 
 
 @EACH_LINK
-def test_beta_is_one_over_temperature(link):
-    a = np.linspace(-40, 40, 401)
-    np.testing.assert_allclose(link.beta(a).value, 1 / link.temperature(a), rtol=1e-15)
-
-
-@EACH_LINK
 def test_beyond_the_limits_temperature_is_constant_and_derivatives_are_zero(link):
     for T, side in ((link.lower, -1), (link.upper, 1)):
         a = link.inverse(T) + side * np.array([1e-6, 1.0, 1e3, 1e300])

@@ -41,10 +41,10 @@ def test_project_and_gram_use_the_logits_minus_their_mean():
     weights, share = np.arange(9.0) ** 2, np.linspace(0, 1, len(Z))
     others = np.column_stack([BETA, -BETA])
     np.testing.assert_allclose(LogitRows(Z).project(weights)[:, 0], X @ weights, rtol=1e-11, atol=1e-11)
-    gram, cross = LogitRows(Z).gram(share, others)
+    cross, gram = LogitRows(Z).gram(others, share)
     np.testing.assert_allclose(gram, X.T @ (share[:, None] * X), rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(cross, X.T @ others, rtol=1e-11, atol=1e-11)
-    np.testing.assert_allclose(LogitRows(Z).cross(others), cross, rtol=1e-13)
+    np.testing.assert_allclose(LogitRows(Z).gram(others, None)[0], cross, rtol=1e-13)
 
 
 def test_an_output_takes_one_temperature_or_one_for_each_row(kernel):
@@ -80,7 +80,7 @@ def test_the_tops_are_found_by_one_pass_and_each_further_call_is_one_too():
     rows.softmax(1.0)
     rows.project(np.ones(9))
     assert rows.passes == 5
-    rows.gram(BETA, BETA[:, None])
+    rows.gram(BETA[:, None], BETA)
     assert rows.passes == 6
     for _ in range(2):  # features are kept
         rows.log_entropy()

@@ -15,8 +15,8 @@ from temperance.core.fisher import fisher_scoring
 from temperance.core.logit_rows import LogitRows
 from temperance.core.maps import MAP_SEGMENTS, MapLikelihood, RowMapLikelihood, increments_basis
 from temperance.core.mixture import BrierMixture, LogMixture, MixtureLoss
-from temperance.core.objective import InMemoryFitData, LogLikelihood, Prior
-from temperance.core.predictors import ByClass, Constant, Grouped, Linear, Log, Network, Softplus
+from temperance.core.objective import FitData, LogLikelihood, Prior
+from temperance.core.predictors import ByClass, Constant, Linear, Log, Network, Softplus
 
 N, K = Z.shape
 WEIGHTS = np.random.default_rng(31).integers(0, 4, size=N).astype(float)
@@ -39,7 +39,10 @@ def maps_with_temperatures(rows, weights):
 OBJECTIVES = {
     "constant": (lambda rows, w: LogLikelihood(rows, Constant(), Log(), w), 1),
     "linear": (lambda rows, w: LogLikelihood(rows, Linear(features(rows), rows), Softplus(), w), 2 + K),
-    "grouped": (lambda rows, w: LogLikelihood(rows, Grouped(rows.top, K), Log(), w), K),
+    "grouped": (
+        lambda rows, w: LogLikelihood(rows, ByClass(np.empty((rows.n_rows, 0)), rows.top, K), Log(), w),
+        K,
+    ),
     "network": (lambda rows, w: LogLikelihood(rows, network(rows), Softplus(), w), 4 * 3 + 4),
     "ECE": (lambda rows, w: EceLoss(rows, network(rows), Softplus(), w), 4 * 3 + 4),
     "bias": (lambda rows, w: ClassBiasLikelihood(rows, w, interacting=False), 1 + K),
@@ -68,6 +71,12 @@ def all_of(objective, theta):
     return here.value, *here.derivatives
 
 
+def combined(terms):
+    """Return the value and the derivatives from the terms of all rows."""
+    value, gradient, *fisher = terms
+    return (np.abs(value).sum(), np.sign(value) @ gradient, *fisher) if value.ndim else terms
+
+
 def assert_same(found, wanted):
     for got, want in zip(found, wanted, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-13)
@@ -75,14 +84,16 @@ def assert_same(found, wanted):
 
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
 def test_an_objective_is_the_mean_of_those_of_its_parts(objective_of, weights):
-    whole = InMemoryFitData(LogitRows(Z, Y), weights).objective(objective_of.make)
+    whole = FitData(LogitRows(Z, Y), weights).objective(objective_of.make)
     assert whole.total_weight == (N if weights is None else weights.sum())
-    total = None
+    parts = []
     for part in (slice(0, 7), slice(7, 40), slice(40, N)):
         objective = objective_of(part, None if weights is None else weights[part])
-        terms = objective.terms(objective_of.theta, True).times(objective.total_weight / whole.total_weight)
-        total = terms if total is None else total + terms
-    assert_same(total.combined(), all_of(whole, objective_of.theta))
+        share = objective.total_weight / whole.total_weight
+        parts.append([share * term for term in objective.terms(objective_of.theta, True)])
+    assert_same(
+        combined([sum(terms) for terms in zip(*parts, strict=True)]), all_of(whole, objective_of.theta)
+    )
 
 
 def test_a_weight_is_a_row_repeated(objective_of):
@@ -125,8 +136,7 @@ def test_a_prior_adds_its_value_its_gradient_and_its_precision(objective_of, dia
 
 def test_without_the_matrix_the_gradient_is_that_of_differences(objective_of):
     objective = objective_of(weights=WEIGHTS)
-    _, gradient, matrix = objective.terms(objective_of.theta, False).combined()
-    assert matrix is None or not matrix.any()
+    _, gradient = combined(objective.terms(objective_of.theta, False))
     np.testing.assert_allclose(gradient, objective(objective_of.theta).gradient, rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(gradient, objective(objective_of.theta).derivatives[0], rtol=1e-12, atol=1e-14)
     slopes = jacobian(lambda at: np.array(objective(at).value), objective_of.theta, 1e-5)

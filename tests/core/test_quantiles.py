@@ -29,7 +29,7 @@ def from_parts(values, weights, cuts, shares=SHARES):
     if brackets.found is not None:
         return brackets.found, 0
     inside = [values_in_brackets(*part, brackets) for part in some]
-    return resolve(inside, brackets), sum(len(part.values) for part in inside)
+    return resolve(inside, brackets), sum(len(values) for values, *_ in inside)
 
 
 numbers = st.lists(

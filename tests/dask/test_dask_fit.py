@@ -152,13 +152,6 @@ def test_a_frame_of_unknown_length_and_a_parquet_file(fit, task, weights, tmp_pa
     assert largest_difference(whole, fit("hts", logits, few, weights)) < 1e-6
 
 
-def test_a_zarr_store(fit, task, tmp_path):
-    pytest.importorskip("zarr")
-    da.to_zarr(in_parts(task.logits, (1000,) * 3), str(tmp_path / "logits.zarr"))
-    stored = da.from_zarr(str(tmp_path / "logits.zarr"))
-    assert largest_difference(fit("lts", task.logits, task.labels), fit("lts", stored, task.labels)) < 1e-6
-
-
 class Seen(Callback):
     """Take note of the tasks that Dask runs, as its progress bar does."""
 

@@ -11,7 +11,7 @@ from temperance.calibrators.bayes import build_design
 from temperance.core.kernels import KNOTS
 from temperance.core.logit_rows import LogitRows
 from temperance.core.maps import EMPHASIS
-from temperance.core.objective import InMemoryFitData
+from temperance.core.objective import FitData
 from temperance.data import simulate
 from temperance.learning import (
     CLASS_WIDTH,
@@ -189,7 +189,7 @@ def test_a_summary_with_its_prior_has_the_penalised_maximum():
     precision = np.diag(1 / np.array(scales))
     theta = np.linalg.solve(summary.information + precision, summary.linear)  # its mean is 0
     rows = LogitRows(task.logits, task.labels)
-    design = build_design(InMemoryFitData(rows), weak)
+    design = build_design(FitData(rows), weak)
     X = design.predictor(rows).features
     e = -log_softmax(task.logits / design.reference, axis=1)
     lengths = np.clip(e[..., None] - KNOTS, 0.0, np.append(np.diff(KNOTS), np.inf))

@@ -9,7 +9,7 @@ import pytest
 from fuzz_cases import METHODS
 
 import temperance
-from temperance import CALIBRATORS, InputError
+from temperance import InputError
 from temperance.study import Results
 from temperance.study.results import example_results
 from temperance.study.store import FILE_NAME

@@ -14,7 +14,7 @@ from temperance.core.fisher import solve
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import FitData, LogLikelihood
 from temperance.core.ops import Array
-from temperance.core.predictors import Grouped, Log
+from temperance.core.predictors import ByClass, Log
 from temperance.formulas.bts import BinwiseFormula, bin_of
 from temperance.formulas.model import Model
 from temperance.inputs.validation import check_number
@@ -45,7 +45,8 @@ def _confidence_below(top: float, rows: LogitRows, weights: Vector | None) -> tu
 
 
 def _likelihood(edges: Vector, rows: LogitRows, weights: Vector | None) -> LogLikelihood:
-    return LogLikelihood(rows, Grouped(_bins_of(edges, rows), len(edges) + 1), Log(), weights)
+    predictor = ByClass(np.empty((rows.n_rows, 0)), _bins_of(edges, rows), len(edges) + 1)
+    return LogLikelihood(rows, predictor, Log(), weights)
 
 
 def _weight_of_bins(edges: Vector, rows: LogitRows, weights: Vector | None) -> tuple[Vector]:

@@ -29,7 +29,7 @@ from temperance.calibrators.fit_record import record_fit
 from temperance.calibrators.label_shift import adapt_to_priors, adapt_to_rows, describe_adaptation
 from temperance.core.arrays import AnyArray, Vector
 from temperance.core.blocks import number_of_threads
-from temperance.core.objective import FitData, InMemoryFitData
+from temperance.core.objective import FitData
 from temperance.core.solution import Solution
 from temperance.errors import InputError
 from temperance.formulas.fit_record import Baseline, FittedOn
@@ -503,7 +503,7 @@ def _open_rows(
             logits, labels, sample_weight, classes=classes, dim=dim, ignore_index=ignore_index
         )
         warn_of_probabilities(opened.values)
-        return InMemoryFitData(opened.rows(), opened.weights), opened.names
+        return FitData(opened.rows(), opened.weights), opened.names
     if dim not in (-1, 1) or ignore_index is not None:
         raise InputError(
             "dim and ignore_index are for arrays in memory; found a Dask collection. Put the classes last "

@@ -17,7 +17,7 @@ from temperance import __version__
 from temperance.core.arrays import AnyArray, Floats, Matrix, Vector
 from temperance.core.blocks import BFloat16, row_slices
 from temperance.core.logit_rows import LogitRows
-from temperance.core.objective import FitData, InMemoryFitData, Samples
+from temperance.core.objective import FitData, Samples
 from temperance.core.quantiles import SLACK
 from temperance.files import utc_now
 from temperance.formulas.fit_record import BASELINE_SHARES, Baseline, FitRecord, FittedOn
@@ -39,7 +39,7 @@ def record_fit(model: Model, data: FitData, class_names: Sequence[str] | None) -
         (-(-data.n_rows // described), partial(_evaluate, model)),
     ]
     (counts, class_counts), ((labels, logits), predictions) = data.survey(_label_counts, samples)
-    if not isinstance(data, InMemoryFitData):  # whose rows were read before the fit
+    if not data.in_memory:  # in memory, this was checked before the fit
         warn_of_probabilities(logits)
     digest = hashlib.sha256()
     for whole_numbers in (np.array([data.n_rows, data.n_classes]), counts, labels):

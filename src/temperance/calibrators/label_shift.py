@@ -22,7 +22,6 @@ from temperance.core.frequencies import (
     FrequencyEstimate,
     LabelFrequencies,
     ProbabilityRows,
-    UnlabelledRows,
     estimate_frequencies,
     label_frequencies,
 )
@@ -120,9 +119,9 @@ def _check_classes(n_classes: int, fitted: LabelFrequencies) -> None:
         )
 
 
-def _open_rows(model: Model, logits: Any) -> UnlabelledRows:
+def _open_rows(model: Model, logits: Any) -> ProbabilityRows:
     if framework_of(logits) == "dask":
-        rows: UnlabelledRows = loaders.load("dask probability rows")(model, logits)
+        rows: ProbabilityRows = loaders.load("dask probability rows")(model, logits)
         return rows
     probs = as_numpy(apply(model, "predict_proba", logits))
     return ProbabilityRows(probs.reshape(-1, model.n_classes))

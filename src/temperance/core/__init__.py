@@ -1,5 +1,5 @@
 """The mathematics: arrays in, arrays out. No scikit-learn estimators, no files, no printing.
 
-Read in this order: `blocks` (how N x K numbers are read), `kernels` and `compiled` (one block),
-`logit_rows` (all blocks), `links`, `predictors`, `objective`, `fisher`.
+Read in this order: `blocks` (how N x K numbers are read), `row_block`, `kernels` and `compiled` (one block),
+`logit_rows` (all blocks), `predictors` with their links, `objective`, `fisher`.
 """

@@ -237,17 +237,6 @@ def _shift_by_diagonal(
     return shift
 
 
-@dataclass(frozen=True)
-class Widths:
-    """Prior standard deviations at tau = 1; a larger `freedom` keeps tau closer to 1."""
-
-    log_temperature: float = 0.1
-    bias: float = 0.2
-    bias_freedom: float = 2.0
-    interaction: float = 0.06
-    interaction_freedom: float = 1.0
-
-
 @dataclass(frozen=True, eq=False)
 class ClassBias:
     """A fitted class bias; `taus` and `effective_parameters` are those of bias and interactions."""
@@ -261,17 +250,17 @@ class ClassBias:
     solution: Solution
 
 
-def fit_class_bias(data: FitData, *, auto: bool, widths: Widths | None = None) -> ClassBias:
+def fit_class_bias(data: FitData, *, auto: bool) -> ClassBias:
     """Fit a bias to rows of log-probabilities, with the weight 1 or, if `auto`, the best.
 
     Up to `MAX_INTERACTING` classes the posterior has a full covariance. With more classes there is a bias
     alone, and covariances between classes are neglected: any number of classes is possible, at the cost of
     about forty to eighty passes over the rows.
     """
-    widths, K = widths or Widths(), data.n_classes
+    K = data.n_classes
     interacting = K <= MAX_INTERACTING
     build = partial(ClassBiasLikelihood, interacting=interacting)
-    posterior = _posterior(data, build, widths, interacting=interacting)
+    posterior = _posterior(data, build, _blocks(K, interacting=interacting))
     weight = 1.0
     if auto:
         (gains,) = data.total(partial(_gains, build, posterior.mode, posterior.covariance))
@@ -288,21 +277,22 @@ def fit_class_bias(data: FitData, *, auto: bool, widths: Widths | None = None) -
 Build = Callable[[LogitRows, Vector | None], ClassBiasLikelihood]
 
 
-def _posterior(data: FitData, build: Build, widths: Widths, *, interacting: bool) -> Posterior:
-    """Return that of [log T, bias, interactions], or of [log T, bias] by diagonals."""
-    K, objective = data.n_classes, data.objective(build)
+def _blocks(n_classes: int, *, interacting: bool) -> list[Block]:
+    """Return the priors of log T, bias and interactions, or of log T and bias by diagonals."""
     block = partial(Block.of_scale, diagonal=not interacting)
     fixed = 1e9 if interacting else 1e16  # so large a freedom fixes the width of log T
-    blocks = [
-        block("log T", 1, widths.log_temperature, fixed),
-        block("bias", K, widths.bias, widths.bias_freedom),
-    ]
-    if interacting:
-        blocks.append(block("interactions", K * K, widths.interaction, widths.interaction_freedom))
-        start = np.zeros(1 + K + K * K)
-        return maximise_evidence(objective, blocks, start, data.n_rows, width_rows=WIDTH_NUMBERS // K)
+    blocks = [block("log T", 1, 0.1, fixed), block("bias", n_classes, 0.2, 2.0)]
+    return [*blocks, block("interactions", n_classes**2, 0.06, 1.0)] if interacting else blocks
+
+
+def _posterior(data: FitData, build: Build, blocks: list[Block]) -> Posterior:
+    """Return that of the coefficients in the blocks."""
+    objective, start = data.objective(build), np.concatenate([block.mean for block in blocks])
+    if blocks[0].precision.ndim == 2:
+        width_rows = WIDTH_NUMBERS // data.n_classes
+        return maximise_evidence(objective, blocks, start, data.n_rows, width_rows=width_rows)
     fit = partial(_fit_by_diagonal, data, build, objective)
-    return alternate(blocks, np.zeros(1 + K), objective.total_weight, fit)
+    return alternate(blocks, start, objective.total_weight, fit)
 
 
 def _fit_by_diagonal(

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core.arrays import Vector
+from temperance.core.kernels import LOWEST
 from temperance.core.logit_rows import Index, LogitRows, Moments
 from temperance.core.objective import LogLikelihood
 from temperance.core.predictors import Linear, Softplus
@@ -88,7 +89,8 @@ def _held(objective: LogLikelihood) -> LogLikelihood:
     if isinstance(predictor, Linear) and predictor.rows is not None:
         centred = logits - logits.mean(axis=1, keepdims=True)
         predictor = Linear(np.column_stack([predictor.features, centred]), None)
-    held = _HeldRows(logits - logits.max(axis=1, keepdims=True), rows.labels, rows.top)
+    gaps = np.maximum(logits - logits.max(axis=1, keepdims=True), LOWEST[8])
+    held = _HeldRows(gaps, rows.labels, rows.top)
     return type(objective)(held, predictor, objective.link, objective.weights)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
-from temperance.core.objective import Derivatives, LogLikelihood, ObjectivePoint, PartialSums
+from temperance.core.objective import LogLikelihood, ObjectivePoint
 
 BINS = 10  # as in the authors' code
 
@@ -60,13 +60,9 @@ class EceLoss(LogLikelihood):
         gap = np.bincount(group, self.share * (correct - confidence), BINS).astype(np.float64, copy=False)
         return group, gap, self.share * confidence * moments.mu * beta.first
 
-    def terms(self, theta: Vector, with_fisher: bool) -> PartialSums:
+    def terms(self, theta: Vector, with_fisher: bool) -> tuple[Vector, ...]:
         """Return the gap of each bin, whose sign depends on all rows together, and its gradient."""
         group, gap, slope = self._by_bin(theta)
         gradients = [self.predictor.pull_back(theta, slope * (group == b), None)[0] for b in range(BINS)]
-        return PartialSums((gap, np.array(gradients)), _combine_bins)
-
-
-def _combine_bins(gap: Vector, gradients: Matrix) -> Derivatives:
-    n_parameters = gradients.shape[1]
-    return float(np.abs(gap).sum()), np.sign(gap) @ gradients, np.zeros((n_parameters, n_parameters))
+        fisher = (np.zeros((len(theta), len(theta))),) if with_fisher else ()
+        return gap, np.array(gradients), *fisher

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from temperance.core.ops import Array, Index, Ops
@@ -29,15 +28,6 @@ LOG_PROB_FLOOR = -12.0
 IMPOSSIBLE = 2e4
 # An inverse temperature: uniform over the possible classes, while a masked one still gets exp(-inf) = 0.
 ALMOST_ZERO = 1e-15
-
-
-@dataclass(frozen=True)
-class RowShape:
-    """The shape of a row at an inverse temperature: log entropy, and gaps from the largest logit."""
-
-    log_entropy: Array
-    gap_to_third: Array
-    gap_to_mean: Array
 
 
 class RowNumbers(Protocol):
@@ -59,8 +49,8 @@ class RowNumbers(Protocol):
     def log_confidence(self) -> Array:
         """Return the logarithm of the largest probability."""
 
-    def shape_at(self, beta: Array) -> RowShape:
-        """Return the shape of beta z."""
+    def shape_at(self, beta: Array) -> tuple[Array, Array, Array]:
+        """Return the log entropy of beta z, and the gaps from its largest to its third and to its mean."""
 
     def topk(self, k: int) -> Array:
         """Return the k largest logits minus the row's mean, in descending order."""
@@ -106,6 +96,6 @@ def normalised_log_entropy(log_entropy: Array, n_classes: int, ops: Ops) -> Arra
 
 def shape_features(rows: RowNumbers, reference: Array) -> Array:
     """Return the features of each row, (..., 4), at the reference temperature."""
-    shape, ops = rows.shape_at(1.0 / reference), rows.ops
-    h = normalised_log_entropy(shape.log_entropy, rows.n_classes, ops)
-    return ops.concat([h, h * h / 10.0, ops.log1p(shape.gap_to_third), ops.log1p(shape.gap_to_mean)])
+    (log_entropy, gap_to_third, gap_to_mean), ops = rows.shape_at(1.0 / reference), rows.ops
+    h = normalised_log_entropy(log_entropy, rows.n_classes, ops)
+    return ops.concat([h, h * h / 10.0, ops.log1p(gap_to_third), ops.log1p(gap_to_mean)])

@@ -28,7 +28,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,22 +65,8 @@ class Sums:
         return Sums(self.log_likelihood, self.q[classes], self.q_outer[np.ix_(classes, classes)])
 
 
-class UnlabelledRows(Protocol):
-    """Calibrated probabilities of rows, wherever they are."""
-
-    n_rows: int
-
-    def sums(self, ratio: Vector) -> Sums:
-        """Return sums over all rows in one pass, at ratio = exp(theta); 0 leaves a class out."""
-        ...
-
-    def every(self, step: int) -> UnlabelledRows:
-        """Return every `step`-th row."""
-        ...
-
-
 class ProbabilityRows:
-    """Calibrated probabilities in memory."""
+    """Calibrated probabilities of unlabelled rows in memory; `temperance.dask` derives from it, for parts."""
 
     def __init__(self, probs: Floats, hessian_step: int | None = None) -> None:
         self.probs = probs
@@ -93,7 +78,7 @@ class ProbabilityRows:
         return ProbabilityRows(self.probs[::step])
 
     def sums(self, ratio: Vector) -> Sums:
-        """Return sums over all rows."""
+        """Return sums over all rows in one pass, at ratio = exp(theta); 0 leaves a class out."""
         work = partial(_block_sums, ratio, self.hessian_step)
         return Sums(*sum_blocks(self.probs, work, max(1, BLOCK_SIZE // self.n_classes)))
 
@@ -151,7 +136,7 @@ def label_frequencies(counts: Vector) -> LabelFrequencies:
     return LabelFrequencies(smoothed / smoothed.sum(), smoothed >= MIN_COUNT)
 
 
-def estimate_frequencies(rows: UnlabelledRows, fitted: LabelFrequencies) -> FrequencyEstimate:
+def estimate_frequencies(rows: ProbabilityRows, fitted: LabelFrequencies) -> FrequencyEstimate:
     """Return the class frequencies of rows whose probabilities are calibrated for the `fitted` ones.
 
     Classes that are not known keep their frequency. A subsample chooses the strength of the prior and gives
@@ -166,7 +151,7 @@ def estimate_frequencies(rows: UnlabelledRows, fitted: LabelFrequencies) -> Freq
     return FrequencyEstimate(frequencies, errors, best.passes, best.converged)
 
 
-def _best_prior(rows: UnlabelledRows, n_classes: int, known: Indices, fitted: Vector) -> _Point:
+def _best_prior(rows: ProbabilityRows, n_classes: int, known: Indices, fitted: Vector) -> _Point:
     step = rows.n_rows // max(SUBSAMPLE_ROWS, ROWS_PER_CLASS * len(known))
     few = rows.every(step) if step >= 2 else rows
     best = _maximise(few, _Problem(n_classes, known, fitted, PSEUDO_ROWS[0]), np.zeros(len(known)))
@@ -193,7 +178,7 @@ class _Problem:
         shifted: Vector = theta - top - np.log(self.fitted @ np.exp(theta - top))
         return shifted
 
-    def at(self, rows: UnlabelledRows, theta: Vector) -> _Point:
+    def at(self, rows: ProbabilityRows, theta: Vector) -> _Point:
         theta, ratio = self.normalised(theta), np.zeros(self.n_classes)
         ratio[self.known] = np.exp(theta)
         return _Point(self, theta, rows.sums(ratio).of_classes(self.known))
@@ -307,7 +292,7 @@ class _Factor:
         return 2 * float(np.log(self.cholesky[0].diagonal()).sum() - np.log(self.scale).sum())
 
 
-def _maximise(rows: UnlabelledRows, problem: _Problem, theta: Vector) -> _Point:
+def _maximise(rows: ProbabilityRows, problem: _Problem, theta: Vector) -> _Point:
     here, passes = problem.at(rows, theta), 1
     while passes < MAX_PASSES:
         step = here.newton_step()

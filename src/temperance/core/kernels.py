@@ -18,7 +18,6 @@ Both replace the outputs of a block of rows. This module needs NumPy only.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -88,19 +87,12 @@ def _segments(e: Matrix, knots: Vector) -> Indices:
     return count.astype(np.intp)
 
 
-class SegmentIndex(NamedTuple):
-    """Where the classes of some rows lie: the number of their segment and row, and the excess.
+SegmentCache = dict[int, tuple[Indices, Matrix]]
+"""By the first of some rows, where their classes lie: the number of their segment and row, and the excess.
 
-    They depend on the knots alone, so that they are the same in every pass of a fit. Numbers count the rows
-    of the first segment, then those of the second, and so on.
-    """
-
-    number: Indices
-    excess: Matrix
-
-
-SegmentCache = dict[int, SegmentIndex]
-"""Segments by the first of their rows."""
+They depend on the knots alone, so that they are the same in every pass of a fit. Numbers count the rows of
+the first segment, then those of the second, and so on.
+"""
 
 
 def new_segment_cache(size: int) -> SegmentCache | None:
@@ -130,14 +122,15 @@ def segment_sums(
             segment, excess = _placed(z[at], peak[at, None], log_s[at, None], beta, table.knots)
             segment *= len(segment)
             segment += np.arange(len(segment))[:, None]
-            index = SegmentIndex(segment, excess)
+            index = segment, excess
             if cache is not None:
                 cache[start + at.start] = index
-        _sum_segments(index, top[at], table, scale[at], sums[:, :, at])
+        _sum_segments(*index, top[at], table, scale[at], sums[:, :, at])
 
 
-def _sum_segments(index: SegmentIndex, top: Indices, table: MapTable, scale: Vector, sums: Matrix) -> None:
-    number, excess = index
+def _sum_segments(
+    number: Indices, excess: Matrix, top: Indices, table: MapTable, scale: Vector, sums: Matrix
+) -> None:
     each, shape = np.arange(len(top)), sums.shape[1:]
     at_top = number[each, top] // len(top)
     u_top = table.values[at_top] + table.slopes[at_top] * excess[each, top]
@@ -175,14 +168,6 @@ def map_logits(
     if not bounded:
         u[z == -np.inf] = -np.inf
     return u
-
-
-def stack_scales(scales: Sequence[Matrix | float], n_rows: int) -> Matrix:
-    """Stack scales, each a column (N, 1) or one number for all rows, as the rows of one array."""
-    stacked = np.empty((len(scales), n_rows))
-    for row, scale in zip(stacked, scales, strict=True):
-        row[:] = scale[:, 0] if isinstance(scale, np.ndarray) and scale.ndim else scale
-    return stacked
 
 
 def mixed(d: Matrix, scales: Matrix, weights: Vector, room: Vector | None = None, *, log: bool) -> Matrix:

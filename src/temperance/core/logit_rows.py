@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from temperance.core import blocks
 from temperance.core.arrays import AnyArray, Floats, Matrix, Vector
 from temperance.core.blocks import BFloat16, Scratch
-from temperance.core.features import RowShape
 from temperance.core.kernels import MapTable
 from temperance.core.ops import NUMPY
 from temperance.core.row_block import GapCache, RowBlock, block_type, map_rows
@@ -47,19 +46,13 @@ class LogitRows:
 
     ops = NUMPY
 
-    def __init__(
-        self,
-        values: Floats | BFloat16,
-        labels: NDArray[np.intp] | None = None,
-        *,
-        kernels_for_size: int | None = None,
-    ) -> None:
+    def __init__(self, values: Floats | BFloat16, labels: NDArray[np.intp] | None = None) -> None:
         self.values = values
         self.labels = labels
         self.n_rows, self.n_classes = values.shape
         self.dtype = blocks.working_dtype(values)
         self.passes = 0
-        self._size = kernels_for_size or self.n_rows * self.n_classes
+        self._size = self.n_rows * self.n_classes  # by which the kernels are chosen
         self._block = block_type(self._size)
         self._located: tuple[NDArray[np.intp], Floats, Vector] | None = None
         # Only fits, which have labels, make many passes; of an array that is too large, no gaps are kept.
@@ -71,7 +64,8 @@ class LogitRows:
     def take(self, index: Index) -> LogitRows:
         """Return some rows, as a view if it is a slice, read by the same kernels as the whole."""
         labels = None if self.labels is None else self.labels[index]
-        some = LogitRows(self.values[index], labels, kernels_for_size=self._size)
+        some = LogitRows(self.values[index], labels)
+        some._size, some._block = self._size, self._block
         if self._located is not None:
             top, peak, label_gap = self._located
             some._located = top[index], peak[index], label_gap if labels is None else label_gap[index]
@@ -136,33 +130,31 @@ class LogitRows:
         log_s, mu = np.log1p(r[:, 0], dtype=np.float64), mu[:, 0].astype(np.float64)
         return Moments(log_s, mu, v[:, 0].astype(np.float64) if variance else np.empty(0))
 
-    def _map_once(self, key: Any, function: Callable[[RowBlock], Any]) -> Any:
+    def _map_once(self, key: Any, function: Callable[[RowBlock], Any]) -> AnyArray:
         """Return what `map` gives, computed once for each key: a fit asks for its features repeatedly."""
         if key not in self._kept:
             self._kept[key] = self.map(function)
-        return self._kept[key]
+        kept: AnyArray = self._kept[key]
+        return kept
 
     def log_entropy(self) -> Matrix:
         """Return log H, (N, 1)."""
-        result: Matrix = self._map_once("entropy", RowBlock.log_entropy)
-        return result
+        return self._map_once("entropy", RowBlock.log_entropy)
 
     def log_confidence(self) -> Matrix:
         """Return the logarithm of the largest probability, (N, 1)."""
-        result: Matrix = self._map_once("confidence", RowBlock.log_confidence)
-        return result
+        return self._map_once("confidence", RowBlock.log_confidence)
 
-    def shape_at(self, beta: float) -> RowShape:
+    def shape_at(self, beta: float) -> tuple[Matrix, Matrix, Matrix]:
         """Return the shape of beta z, three columns (N, 1); `log_sum_at` then needs no pass."""
         beta = float(beta)
 
         def numbers(rows: RowBlock) -> Matrix:
-            shape, log_s = rows.shape_at(beta), rows.log_sum(beta)
-            return rows.ops.concat([shape.log_entropy, shape.gap_to_third, shape.gap_to_mean, log_s])
+            return rows.ops.concat([*rows.shape_at(beta), rows.log_sum(beta)])
 
-        columns: Matrix = self._map_once(("shape", beta), numbers)
+        columns = self._map_once(("shape", beta), numbers)
         self._kept["log sum", beta] = columns[:, 3]
-        return RowShape(columns[:, 0:1], columns[:, 1:2], columns[:, 2:3])
+        return columns[:, 0:1], columns[:, 1:2], columns[:, 2:3]
 
     def log_sum_at(self, beta: float) -> Vector:
         """Return log s at one inverse temperature: the negative log-probability of the top class."""
@@ -173,8 +165,7 @@ class LogitRows:
 
     def topk(self, k: int) -> Matrix:
         """Return the k largest logits of each row, in descending order, minus the row's mean."""
-        result: Matrix = self._map_once(("largest", k), lambda rows: rows.topk(k))
-        return result
+        return self._map_once(("largest", k), lambda rows: rows.topk(k))
 
     def project(self, weights: Vector) -> Matrix:
         """Return (z - mean z) . weights of each row, (N, 1)."""
@@ -208,30 +199,24 @@ class LogitRows:
         # The moments of a row's segments need about a thousand numbers.
         return self.sum(work, 1024, threads=block.segments_in_threads)
 
-    def gram(self, weights: Vector, others: NDArray[np.float64]) -> tuple[Vector, Vector]:
-        """Return X' diag(weights) X and X' others, for X = z - mean z and weights >= 0."""
-        root, peak = np.sqrt(weights), self.peak
+    def gram(self, others: Matrix, weights: Vector | None) -> tuple[Matrix, Matrix | None]:
+        """Return X' others and, for weights >= 0, X' diag(weights) X, where X = z - mean z."""
+        peak = self.peak
 
-        def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector, Vector]:
+        def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Matrix, ...]:
             # Sums of products are centred afterwards: (z - max z) C = (z - mean z), C the centring matrix.
             d = np.subtract(z, peak[i:j, None], dtype=np.float64)
             cross = d.T @ others[i:j]
-            d *= root[i:j, None]
-            return d.T @ d, cross
+            if weights is None:
+                return (cross,)
+            d *= np.sqrt(weights[i:j, None])
+            return cross, d.T @ d
 
-        gram, cross = self.sum(work)
-        gram -= gram.mean(axis=0)
-        return gram - gram.mean(axis=1, keepdims=True), cross - cross.mean(axis=0)
-
-    def cross(self, others: NDArray[np.float64]) -> Vector:
-        """Return X' others, for X = z - mean z."""
-        peak = self.peak
-
-        def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector]:
-            return (np.subtract(z, peak[i:j, None], dtype=np.float64).T @ others[i:j],)
-
-        (cross,) = self.sum(work)
-        return cross - cross.mean(axis=0)
+        cross, *grams = self.sum(work)
+        for gram in grams:
+            gram -= gram.mean(axis=0)
+            gram -= gram.mean(axis=1, keepdims=True)
+        return cross - cross.mean(axis=0), grams[0] if grams else None
 
     def sum(self, work: blocks.BlockWork, width: int = 0, *, threads: bool = True) -> list[Vector]:
         """Add up the arrays of each block, whose rows need at least `width` numbers, in one pass."""

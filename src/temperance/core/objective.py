@@ -1,7 +1,7 @@
 """The labelled rows of a fit, and the mean negative log-likelihood of their labels by the parameters.
 
 A method asks `FitData` for sums over rows, for quantiles over rows, and for an objective, a mean over rows.
-It never holds the rows itself, so they may be in one array (`InMemoryFitData`) or in parts on many machines.
+It never holds the rows itself, so they may be in one array or in parts on many machines.
 
 With beta = 1/T(a), a the predictor, and the row moments at beta (see `row_block`):
 
@@ -11,7 +11,7 @@ With beta = 1/T(a), a the predictor, and the row moments at beta (see `row_block
 
 plus, where a prior is given, its negative log density: 1/2 (theta - m)' P (theta - m).
 
-All three are means over rows, so rows in many parts add up their `PartialSums` to get them.
+All three are means over rows, so rows in many parts add up their `terms` to get them.
 
 A new objective derives from `RowObjective`, or from `LogLikelihood` if it has a predictor and a link, and
 implements `evaluate`, which gives its value and derivatives.
@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ from temperance.core.arrays import Floats, Matrix, Vector
 from temperance.core.logit_rows import Index, LogitRows
 from temperance.core.predictors import Constant, Link, Predictor
 from temperance.core.quantiles import Quantiles, quantiles
+from temperance.errors import InputError
 
 # A subsample of rows in memory keeps at least one row in so many: then its optimum is a useful start.
 THINNING = 16
@@ -61,36 +62,6 @@ class Prior:
         return self.precision * off if self.precision.ndim == 1 else self.precision @ off
 
 
-Derivatives = tuple[float, Vector, Matrix | None]
-"""Value, gradient, and the Fisher matrix if requested."""
-
-
-@dataclass(frozen=True)
-class PartialSums:
-    """The contribution of some rows to the objective: arrays to be summed, and how to combine the sums.
-
-    Unless `combine` says otherwise, the sums are the value, the gradient and, if requested, the matrix.
-    """
-
-    arrays: tuple[NDArray[np.float64], ...]
-    combine: Callable[..., Derivatives] | None = None
-
-    def __add__(self, other: PartialSums) -> PartialSums:
-        pairs = zip(self.arrays, other.arrays, strict=True)
-        return PartialSums(tuple(a + b for a, b in pairs), self.combine)
-
-    def times(self, weight: float) -> PartialSums:
-        """Return these sums times a weight."""
-        return PartialSums(tuple(weight * array for array in self.arrays), self.combine)
-
-    def combined(self) -> Derivatives:
-        """Return value, gradient and Fisher matrix."""
-        if self.combine is not None:
-            return self.combine(*self.arrays)
-        value, gradient, *fisher = self.arrays
-        return float(value), gradient, fisher[0] if fisher else None
-
-
 class ObjectivePoint:
     """The objective at one point: its value, and its derivatives on request."""
 
@@ -114,10 +85,12 @@ class ObjectivePoint:
 class Objective(ABC):
     """A mean over rows, wherever they are, plus the negative log density of a prior."""
 
-    total_weight: float
-    noise: float  # relative error of a value
     thinning = THINNING
-    prior: Prior | None = None
+
+    def __init__(self, total_weight: float, dtype: np.dtype[Any], prior: Prior | None) -> None:
+        self.total_weight, self.prior = total_weight, prior
+        self.noise = float(np.finfo(dtype).eps)  # relative error of a value
+        self._last_point: list[Any] = []
 
     @property
     @abstractmethod
@@ -139,7 +112,6 @@ class Objective(ABC):
 
     def with_prior(self, prior: Prior) -> Self:
         """Return this objective with another prior; both keep the same last point."""
-        self._last_point  # noqa: B018  computed here if not before, so that both share it
         other = copy(self)
         other.prior = prior
         return other
@@ -165,18 +137,13 @@ class Objective(ABC):
 
         return ObjectivePoint(here.value + float(off @ pull) / 2, derive)
 
-    @cached_property
-    def _last_point(self) -> list[Any]:
-        return []
-
 
 class RowObjective(Objective):
     """An objective of labelled rows in memory, with their weights."""
 
     def __init__(self, rows: LogitRows, weights: Vector | None = None, prior: Prior | None = None) -> None:
-        self.rows, self.weights, self.prior = rows, weights, prior
-        self.total_weight = float(rows.n_rows if weights is None else weights.sum())
-        self.noise = float(np.finfo(rows.dtype).eps)
+        super().__init__(float(rows.n_rows if weights is None else weights.sum()), rows.dtype, prior)
+        self.rows, self.weights = rows, weights
 
     @property
     def passes(self) -> int:
@@ -202,11 +169,14 @@ class RowObjective(Objective):
     def _of_rows(self, rows: LogitRows, index: Index, weights: Vector | None) -> Self:
         """Return the objective of `rows`, the rows at `index`."""
 
-    def terms(self, theta: Vector, with_fisher: bool) -> PartialSums:
-        """Return the contribution of these rows to the objective of more rows, without the prior."""
+    def terms(self, theta: Vector, with_fisher: bool) -> tuple[NDArray[np.float64], ...]:
+        """Return value, gradient and, if requested, the Fisher matrix, without the prior.
+
+        Those of more rows are the means over their parts. If the objective is a sum of absolute values, whose
+        signs depend on all rows together, there is a value and a gradient for each of them.
+        """
         here = self.evaluate(theta)
-        derivatives = here.derivatives if with_fisher else (here.gradient,)
-        return PartialSums((np.array(here.value), *derivatives))
+        return np.array(here.value), *(here.derivatives if with_fisher else (here.gradient,))
 
 
 class LogLikelihood(RowObjective):
@@ -295,49 +265,10 @@ def mean_and_deviation(data: FitData, features: Callable[[LogitRows], Matrix]) -
     return mean, np.sqrt(data.total(squares)[0] / data.total_weight)
 
 
-class FitData(Protocol):
-    """Labelled rows with weights."""
+class FitData:
+    """Labelled rows of one array, with weights; `temperance.dask` derives from it, for rows in many parts."""
 
-    n_rows: int
-    n_classes: int
-    total_weight: float
-
-    @property
-    def passes(self) -> int:
-        """How often all rows have been read so far."""
-        ...
-
-    def every(self, step: int) -> FitData:
-        """Return every `step`-th row."""
-        ...
-
-    def transformed(self, transform: Transform) -> FitData:
-        """Return transformed rows, with the same labels and weights."""
-        ...
-
-    def total(self, measure: Measure) -> tuple[Array, ...]:
-        """Return sums over all rows."""
-        ...
-
-    def quantiles(self, values: Values, shares: Vector, tie: float = 0.0) -> Quantiles:
-        """Return quantiles over all rows; numbers that differ by less than `tie` count as ties."""
-        ...
-
-    def survey(self, measure: Measure, samples: Samples) -> Survey:
-        """Return sums over all rows, and the arrays of samples in the order of the rows, in one pass."""
-        ...
-
-    def objective(self, build: Build) -> Any:
-        """Return the objective of all rows, the mean of what `build` gives for parts."""
-        ...
-
-    def require_in_memory(self, what: str) -> None:
-        """Raise if `what` cannot be done because the rows are not in memory."""
-        ...
-
-
-class InMemoryFitData:
-    """Rows of one array."""
+    in_memory = True
 
     def __init__(self, rows: LogitRows, weights: Vector | None = None) -> None:
         self.rows, self.weights = rows, weights
@@ -349,25 +280,25 @@ class InMemoryFitData:
         """How often all rows have been read so far."""
         return self.rows.passes
 
-    def every(self, step: int) -> InMemoryFitData:
+    def every(self, step: int) -> FitData:
         """Return every `step`-th row."""
         weights = None if self.weights is None else self.weights[::step]
-        return InMemoryFitData(self.rows.take(slice(None, None, step)), weights)
+        return FitData(self.rows.take(slice(None, None, step)), weights)
 
-    def transformed(self, transform: Transform) -> InMemoryFitData:
-        """Return transformed rows, which stay in memory."""
-        return InMemoryFitData(LogitRows(transform(self.rows), self.rows.labels), self.weights)
+    def transformed(self, transform: Transform) -> FitData:
+        """Return transformed rows, with the same labels and weights."""
+        return FitData(LogitRows(transform(self.rows), self.rows.labels), self.weights)
 
     def total(self, measure: Measure) -> tuple[Array, ...]:
         """Return sums over all rows."""
         return measure(self.rows, self.weights)
 
     def quantiles(self, values: Values, shares: Vector, tie: float = 0.0) -> Quantiles:
-        """Return quantiles over all rows."""
+        """Return quantiles over all rows; numbers that differ by less than `tie` count as ties."""
         return quantiles(*values(self.rows, self.weights), shares, tie)
 
     def survey(self, measure: Measure, samples: Samples) -> Survey:
-        """Return sums over all rows, and the arrays of samples in the order of the rows."""
+        """Return sums over all rows, and the arrays of samples in the order of the rows, in one pass."""
         sampled = []
         for step, sample in samples:
             some = self if step == 1 else self.every(step)
@@ -375,8 +306,13 @@ class InMemoryFitData:
         return measure(self.rows, self.weights), sampled
 
     def objective(self, build: Build) -> Any:
-        """Return the objective that `build` gives."""
+        """Return the objective of all rows: what `build` gives, or the mean over parts of that."""
         return build(self.rows, self.weights)
 
     def require_in_memory(self, what: str) -> None:
-        """Return without an error: the rows are in memory."""
+        """Raise if `what` cannot be done because the rows are not in memory."""
+        if not self.in_memory:
+            raise InputError(
+                f"{what}, so it needs them in memory; found a Dask collection. Use solver='exact', or pass "
+                "logits.compute()."
+            )

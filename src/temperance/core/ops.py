@@ -58,9 +58,6 @@ class Ops(Protocol):
         Where it is clipped, its derivative is 0.
         """
 
-    def sum(self, x: Array) -> Array:
-        """Return the sum over the last axis, (..., 1)."""
-
     def dot(self, x: Array, y: Array) -> Array:
         """Return the sum of x y over the last axis, (..., 1); y may be a vector for all rows."""
 
@@ -88,6 +85,9 @@ class Ops(Protocol):
 
 class TensorOps(Ops, Protocol):
     """What row features need in addition, where they are computed from whole arrays."""
+
+    def sum(self, x: Array) -> Array:
+        """Return the sum over the last axis, (..., 1)."""
 
     def where(self, mask: Mask, x: Array | float, y: Array | float) -> Array:
         """Return x where the mask is true, else y; values not selected do not enter the derivative."""
@@ -140,10 +140,6 @@ class NumpyOps:
         """Return max(x, 0), with 0 for what is 0 up to rounding."""
         return np.where(x < SILENT, 0.0, x)
 
-    def sum(self, x: Matrix) -> Matrix:
-        """Return the sum over the last axis."""
-        return np.sum(x, axis=-1, keepdims=True)
-
     def dot(self, x: Matrix, y: Matrix) -> Matrix:
         """Return the sum of x y over the last axis."""
         product: Vector = row_products(x, y) if y.ndim == 1 else np.einsum("ij,ij->i", x, y)
@@ -194,8 +190,12 @@ class OneRowOps(NumpyOps):
     def log(self, x: Any) -> Any:
         """Return log x; -inf for 0, without a warning."""
         if isinstance(x, float):
-            return np.log(x) if x > 0 else -np.inf
+            return float(np.log(x)) if x > 0 else -np.inf
         return super().log(x)
+
+    def log1p(self, x: float) -> float:
+        """Return log(1 + x), a float: arithmetic with NumPy's own numbers takes longer."""
+        return float(np.log1p(x))
 
     def dot(self, x: Matrix, y: Matrix) -> Any:
         """Return the sum of x y."""

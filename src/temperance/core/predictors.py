@@ -2,8 +2,7 @@
 
     Constant   a = theta, one number for all rows
     Linear     a = Phi theta, with features stored for each row and, on request, the centred logits
-    Grouped    a = theta[group of the row]
-    ByClass    a = Phi theta + shift[class of the row]
+    ByClass    a = Phi theta + shift[class of the row]; without features, one a for each group of rows
     Network    a = MLP(inputs of the row; theta)
 
 A predictor gives a. From the first and second derivatives (da, w) of a sum over rows by each a, it gives
@@ -171,18 +170,16 @@ class Linear:
     def pull_back(self, theta: Vector, da: Vector, w: Vector | None) -> tuple[Vector, Matrix | None]:
         """Return J' da and J' diag(w) J."""
         gradient = self.features.T @ da
-        if w is None:
-            if self.rows is not None:
-                gradient = np.concatenate([gradient, self.rows.cross(da[:, None])[:, 0]])
-            return gradient, None
-        weighted = self.features * w[:, None]
-        fisher = self.features.T @ weighted
+        weighted = None if w is None else self.features * w[:, None]
+        fisher = None if weighted is None else self.features.T @ weighted
         if self.rows is None:
             return gradient, fisher
-        gram, cross = self.rows.gram(w, np.column_stack([da, weighted]))
+        cross, gram = self.rows.gram(np.column_stack([da] if weighted is None else [da, weighted]), w)
+        gradient = np.concatenate([gradient, cross[:, 0]])
+        if gram is None:
+            return gradient, None
         # Adding a constant to all class weights changes nothing: keep that direction fixed.
         gram += np.trace(gram) / gram.shape[0] ** 2
-        gradient = np.concatenate([gradient, cross[:, 0]])
         return gradient, np.block([[fisher, cross[:, 1:].T], [cross[:, 1:], gram]])
 
     def take(self, index: Index, rows: LogitRows) -> Linear:
@@ -190,31 +187,11 @@ class Linear:
         return Linear(self.features[index], None if self.rows is None else rows)
 
 
-class Grouped:
-    """a = theta[group]: one solve fits all groups, since their Fisher matrix is diagonal."""
-
-    def __init__(self, group: NDArray[np.intp], n_groups: int) -> None:
-        self.group = group
-        self.n_parameters = n_groups
-
-    def predict(self, theta: Vector) -> Vector:
-        """Return a of each row."""
-        return theta[self.group]
-
-    def pull_back(self, theta: Vector, da: Vector, w: Vector | None) -> tuple[Vector, Matrix | None]:
-        """Return J' da and J' diag(w) J."""
-        gradient: Vector = np.bincount(self.group, da, self.n_parameters).astype(np.float64, copy=False)
-        return gradient, None if w is None else np.diag(np.bincount(self.group, w, self.n_parameters))
-
-    def take(self, index: Index, rows: LogitRows) -> Grouped:
-        """Return the predictor of some rows."""
-        return Grouped(self.group[index], self.n_parameters)
-
-
 class ByClass:
     """a = Phi theta + shift[group], with stored features and one group for each row, or -1 for none.
 
     The groups are never expanded to N x n_groups numbers: all sums over their rows are weighted counts.
+    Without features, the Fisher matrix is diagonal: one solve fits all groups.
     """
 
     def __init__(self, features: Matrix, group: NDArray[np.intp], n_groups: int) -> None:

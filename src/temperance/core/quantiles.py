@@ -122,17 +122,10 @@ def make_brackets(sketches: Sequence[Sketch], shares: Vector, tie: float = 0.0) 
     return Brackets(wanted, low, high, None, tie)
 
 
-@dataclass(frozen=True)
-class BracketedValues:
-    """Of one part: all its numbers within the brackets, and the weight of those below each bracket."""
-
-    values: Vector
-    weights: Vector
-    below: Vector
-
-
-def values_in_brackets(values: Vector, weights: Vector | None, brackets: Brackets) -> BracketedValues:
-    """Return the numbers of a part that may be quantiles."""
+def values_in_brackets(
+    values: Vector, weights: Vector | None, brackets: Brackets
+) -> tuple[Vector, Vector, Vector]:
+    """Return the numbers of a part within the brackets, their weights, and the weight below each bracket."""
     distinct, weight = _distinct(values, weights)
     starts = np.searchsorted(distinct, brackets.low, side="right")
     stops = np.searchsorted(distinct, brackets.high, side="right")
@@ -140,19 +133,17 @@ def values_in_brackets(values: Vector, weights: Vector | None, brackets: Bracket
     edges = np.bincount(starts, minlength=len(distinct) + 1) - np.bincount(stops, minlength=len(distinct) + 1)
     inside = np.cumsum(edges)[: len(distinct)] > 0
     below = np.append(0.0, np.cumsum(weight))[starts]
-    return BracketedValues(distinct[inside], weight[inside], below)
+    return distinct[inside], weight[inside], below
 
 
-def resolve(parts: Sequence[BracketedValues], brackets: Brackets) -> Quantiles:
-    """Return the quantiles from the bracketed values of all parts."""
-    distinct, weight = _distinct(
-        np.concatenate([part.values for part in parts]), np.concatenate([part.weights for part in parts])
-    )
-    below = np.sum([part.below for part in parts], axis=0)
+def resolve(parts: Sequence[tuple[Vector, Vector, Vector]], brackets: Brackets) -> Quantiles:
+    """Return the quantiles from the values in brackets of all parts."""
+    values, weights, weights_below = zip(*parts, strict=True)
+    distinct, weight = _distinct(np.concatenate(values), np.concatenate(weights))
+    below = np.sum(weights_below, axis=0)
     found = []
     for wanted, low, high, base in zip(brackets.wanted, brackets.low, brackets.high, below, strict=True):
         own = slice(*np.searchsorted(distinct, [low, high], side="right"))
         one = _look_up(distinct[own], base + np.cumsum(weight[own]), np.array([wanted]), brackets.tie)
         found.append((one.values[0], one.following[0]))
-    values, following = np.array(found).T
-    return Quantiles(values, following)
+    return Quantiles(*np.array(found).T)

@@ -43,7 +43,7 @@ from temperance.core.blocks import (
     setting,
     several,
 )
-from temperance.core.features import IMPOSSIBLE, RowShape
+from temperance.core.features import IMPOSSIBLE
 from temperance.core.kernels import (
     LOWEST,
     MapTable,
@@ -51,7 +51,6 @@ from temperance.core.kernels import (
     add_class_bias,
     mixed,
     shift_outputs,
-    stack_scales,
 )
 from temperance.core.ops import NUMPY, ONE_ROW
 
@@ -65,7 +64,6 @@ MIXED_NUMBERS = 1 << 17  # held at a time by a mixture, nodes x rows x K: within
 GapCache = dict[int, Floats]
 """Gaps of blocks by their first row, for fits, which make many passes over the same rows."""
 
-_kernel: ContextVar[str | None] = ContextVar("kernel", default=None)
 _size: ContextVar[int | None] = ContextVar("size", default=None)
 
 
@@ -201,7 +199,7 @@ class RowBlock:
     def log_sum(self, beta: float) -> Any:
         """Return log s, the negative log-probability of the top class."""
         if beta not in self._log_sums:
-            self._log_sums[beta] = np.log1p(self._sums(beta)[0])
+            self._log_sums[beta] = self.ops.log1p(self._sums(beta)[0])
         return self._log_sums[beta]
 
     def log_entropy(self) -> Any:
@@ -227,13 +225,13 @@ class RowBlock:
         """Return the logarithm of the largest probability."""
         return -np.log1p(self._sums(1.0)[0])
 
-    def shape_at(self, beta: float) -> RowShape:
+    def shape_at(self, beta: float) -> tuple[Any, Any, Any]:
         """Return the shape of beta z."""
         beta = float(beta)
         r, mu = self._sums(beta)
-        log_s = self._log_sums[beta] = np.log1p(r)
+        log_s = self._log_sums[beta] = self.ops.log1p(r)
         third, mean = self._gaps_to_third_and_mean(IMPOSSIBLE / beta)
-        return RowShape(self.ops.log(log_s - beta * mu), beta * third, beta * mean)
+        return self.ops.log(log_s - beta * mu), beta * third, beta * mean
 
     def _gaps_to_third_and_mean(self, limit: float) -> tuple[Any, Any]:
         """Return the gaps from each row's largest logit to the third and to the mean of the possible classes.
@@ -243,9 +241,10 @@ class RowBlock:
         d = self.d
         total = self._sum(d)
         mean = self._widened(total / self.z.dtype.type(self.n_classes))
-        all_possible = bool((total >= -limit).all())  # no gap is larger than the sum of all
+        within = total >= -limit  # then so is every gap: none is larger than the sum of all
+        all_possible = bool(within if self.is_single else within.all())
         if not all_possible:
-            some = np.flatnonzero(~(total >= -limit))
+            some = np.flatnonzero(~within)
             possible = d[some] >= -limit
             sums = np.ascontiguousarray(np.where(possible, d[some], 0)).sum(axis=1, keepdims=True)
             means = (sums / np.maximum(possible.sum(axis=1, keepdims=True), 1)).astype(self.z.dtype)
@@ -334,7 +333,10 @@ class RowBlock:
         log_s = self.log_sum(beta)
         # A map needs six arrays for the rows it is applied to.
         size = max(1, MIXED_NUMBERS // (max(len(shares), 6) * self.n_classes))
-        stacked = np.array(scales)[:, None] if self.is_single else stack_scales(scales, self.n_rows)
+        if self.is_single:
+            stacked = np.array(scales)[:, None]
+        else:
+            stacked = np.array([np.broadcast_to(np.ravel(scale), self.n_rows) for scale in scales])
         if self.n_rows <= size:
             u = kernels.map_logits(self.z, self._at_top, self.peak, log_s, beta, table, bounded=self.bounded)
             return mixed(u, stacked, shares, log=self.log).astype(self.z.dtype, copy=False)
@@ -362,23 +364,18 @@ class RowBlock:
         return output
 
 
-def kernel(name: str) -> AbstractContextManager[None]:
-    """Use the kernels "numpy" or "compiled" inside the context, whatever the size of the array."""
-    return setting(_kernel, name)
-
-
 def kernels_of_size(size: int) -> AbstractContextManager[None]:
     """Use the kernels of an array of `size` numbers inside the context, to read parts of that array."""
     return setting(_size, size)
 
 
 def block_type(size: int, cost: int = 1) -> type[RowBlock]:
-    """Return the blocks for an array of `size` numbers; TEMPERANCE_KERNEL overrides the choice.
+    """Return the blocks for an array of `size` numbers; "numpy" or "compiled" in TEMPERANCE_KERNEL overrides.
 
     They compute with NumPy, or with the compiled loops of the extra `fast`. `cost` is the cost of a pass,
     relative to a usual one.
     """
-    chosen = _kernel.get() or os.environ.get("TEMPERANCE_KERNEL")
+    chosen = os.environ.get("TEMPERANCE_KERNEL")
     if chosen is None:
         large = cost * (_size.get() or size) >= COMPILED_FROM
         chosen = "compiled" if large and find_spec("numba") else "numpy"

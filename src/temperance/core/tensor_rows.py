@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from temperance.core.features import IMPOSSIBLE, LOG_ENTROPY_FLOOR, LOG_PROB_FLOOR, RowShape
+from temperance.core.features import IMPOSSIBLE, LOG_ENTROPY_FLOOR, LOG_PROB_FLOOR
 from temperance.core.maps import MAP_SEGMENTS
 from temperance.core.ops import Array, Index, Mask, TensorOps
 
@@ -78,10 +78,10 @@ class TensorRows:
         # The floor comes first: the logarithm of 0 has no derivative.
         return ops.log(ops.clip(entropy, math.log(self.n_classes) * math.exp(LOG_ENTROPY_FLOOR), math.inf))
 
-    def shape_at(self, beta: Array) -> RowShape:
+    def shape_at(self, beta: Array) -> tuple[Array, Array, Array]:
         """Return the shape of beta z."""
         scaled = self._gaps.d * beta
-        return RowShape(self._log_entropy(scaled), self._gap_to_third(scaled), self._gap_to_mean(scaled))
+        return self._log_entropy(scaled), self._gap_to_third(scaled), self._gap_to_mean(scaled)
 
     def _possible(self, scaled: Array) -> Mask:
         return self.ops.greater(scaled, -IMPOSSIBLE)

@@ -26,11 +26,10 @@ from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import (
     THINNING,
     Build,
-    Derivatives,
+    FitData,
     Measure,
     Objective,
     ObjectivePoint,
-    PartialSums,
     Prior,
     Samples,
     Survey,
@@ -194,13 +193,12 @@ def _run(work: Callable[[LogitRows, Vector | None], Any], part: Any, size: int) 
 
 def _terms(
     build: Build, theta: Vector, with_fisher: bool, rows: LogitRows, weights: Vector | None
-) -> tuple[PartialSums] | None:
+) -> tuple[NDArray[Any], ...] | None:
     """Return what a part adds to an objective, or None if none of its rows counts."""
     if weights is not None and not weights.any():
         return None
     objective = build(rows, weights)
-    terms: PartialSums = objective.terms(theta, with_fisher)
-    return (terms.times(objective.total_weight),)
+    return tuple(objective.total_weight * term for term in objective.terms(theta, with_fisher))
 
 
 def _temperatures(
@@ -268,15 +266,18 @@ def add_in_tree(tasks: list[Any]) -> Any:
     return tasks[0]
 
 
-class DaskFitData:
+class DaskFitData(FitData):
     """Labelled rows in parts, each a tuple of logits, labels, weights and the number of its first row."""
+
+    in_memory = False
+    passes = 0
 
     def __init__(
         self, parts: list[Any], lengths: list[int], n_classes: int, dtype: np.dtype[Any], total_weight: float
     ) -> None:
         self.parts, self.lengths, self.n_classes = parts, lengths, n_classes
         self.dtype, self.total_weight = dtype, total_weight  # the type in which the core reads the logits
-        self.n_rows, self.passes = sum(lengths), 0
+        self.n_rows = sum(lengths)
 
     @property
     def thinning(self) -> int:
@@ -287,16 +288,9 @@ class DaskFitData:
     def _row_bytes(self) -> int:
         return self.n_classes * self.dtype.itemsize
 
-    def require_in_memory(self, what: str) -> None:
-        """Raise: the rows are not in memory."""
-        raise InputError(
-            f"{what}, so it needs them in memory; found a Dask collection. Use solver='exact', or pass "
-            "logits.compute()."
-        )
-
-    def total(self, measure: Measure) -> tuple[NDArray[Any], ...]:
+    def total(self, measure: Callable[..., Any], name: str = "sum") -> tuple[NDArray[Any], ...]:
         """Return sums over all rows."""
-        (total,) = self._compute("sum", [add_in_tree(self._tasks("sum", measure))])
+        (total,) = self._compute(name, [add_in_tree(self._tasks(name, measure))])
         result: tuple[NDArray[Any], ...] = total
         return result
 
@@ -325,13 +319,6 @@ class DaskFitData:
     def objective(self, build: Build) -> DaskObjective:
         """Return the objective that `build` makes for each part, as a mean over all rows."""
         return DaskObjective(self, build)
-
-    def terms(self, build: Build, theta: Vector, with_fisher: bool) -> PartialSums:
-        """Return the sum over all rows of an objective's terms."""
-        tasks = self._tasks("objective", partial(_terms, build, theta, with_fisher))
-        ((total,),) = self._compute("objective", [add_in_tree(tasks)])
-        result: PartialSums = total
-        return result
 
     def every(self, step: int) -> DaskFitData:
         """Return every `step`-th row, the same for any parts, kept on the workers."""
@@ -375,9 +362,8 @@ class DaskObjective(Objective):
     """The mean over rows in parts of an objective, with a prior that belongs to no part."""
 
     def __init__(self, sample: DaskFitData, build: Build, prior: Prior | None = None) -> None:
-        self.sample, self.build, self.prior = sample, build, prior
-        self.total_weight, self.thinning = sample.total_weight, sample.thinning
-        self.noise = float(np.finfo(sample.dtype).eps)
+        super().__init__(sample.total_weight, sample.dtype, prior)
+        self.sample, self.build, self.thinning = sample, build, sample.thinning
 
     @property
     def passes(self) -> int:
@@ -403,9 +389,12 @@ class DaskObjective(Objective):
 
         return ObjectivePoint(value, derive)
 
-    def _derivatives(self, theta: Vector, with_fisher: bool) -> Derivatives:
-        terms = self.sample.terms(self.build, theta, with_fisher)
-        return terms.times(1 / self.total_weight).combined()
+    def _derivatives(self, theta: Vector, with_fisher: bool) -> tuple[float, Vector, Matrix | None]:
+        sums = self.sample.total(partial(_terms, self.build, theta, with_fisher), "objective")
+        value, gradient, *fisher = (1 / self.total_weight * total for total in sums)
+        if value.ndim:  # the terms of a sum of absolute values
+            value, gradient = np.abs(value).sum(), np.sign(value) @ gradient
+        return float(value), gradient, fisher[0] if fisher else None
 
 
 def _groups(lengths: NDArray[np.intp], row_bytes: int) -> list[list[int]]:

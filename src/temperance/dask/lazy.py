@@ -140,7 +140,7 @@ def _low_end(block: Any) -> LowEnd | None:
     return LowEnd.of(array) if len(array) else None
 
 
-class DaskProbabilityRows:
+class DaskProbabilityRows(ProbabilityRows):
     """The probabilities of a model for the blocks of a collection: only sums over rows leave the workers.
 
     `adapt` uses it for a Dask collection.

@@ -26,7 +26,7 @@ from temperance.comparison import Comparison
 from temperance.comparison.rows import LabelledRows, widened
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.logit_rows import LogitRows
-from temperance.core.objective import InMemoryFitData
+from temperance.core.objective import FitData
 from temperance.core.predictors import TEMPERATURE_MAX, TEMPERATURE_MIN
 from temperance.display.base import Display, fitted_calibrators, with_temperature
 from temperance.display.chart import Axis, Chart, Dots, Intervals, Line, Mark, Rule, outside, robust_limits
@@ -73,7 +73,7 @@ def best_temperatures(
             weights = np.zeros(len(rows))
             weights[group] = 1.0 if rows.weights is None else rows.weights[group]
             part = LabelledRows(rows.logits, rows.labels, weights)
-        data = InMemoryFitData(LogitRows(part.logits, part.labels), part.weights)
+        data = FitData(LogitRows(part.logits, part.labels), part.weights)
         fit = fit_single_temperature(data, exact=True)
         covariance = fit.solution.covariance
         # At a bound the solver keeps T fixed and returns a variance of 0, which says nothing.
@@ -89,7 +89,7 @@ def best_temperatures(
 
 def single_temperature(rows: LogitRows, weights: Vector | None) -> float:
     """Return the best temperature of all rows."""
-    return fit_single_temperature(InMemoryFitData(rows, weights), exact=True).temperature
+    return fit_single_temperature(FitData(rows, weights), exact=True).temperature
 
 
 def temperatures(calibrator: TemperatureCalibrator, rows: LabelledRows, index: NDArray[np.intp]) -> Vector:

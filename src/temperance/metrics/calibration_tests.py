@@ -368,13 +368,12 @@ class _LogisticLoss(Objective):
     The other objectives of the solver are about temperatures, which are positive; a slope may be negative.
     """
 
-    noise = float(np.finfo(np.float64).eps)
     order = 2  # the Fisher matrix is the second derivative
     passes = 0
 
     def __init__(self, design: Matrix, outcome: Vector, weight: Vector) -> None:
+        super().__init__(float(weight.sum()), np.dtype(np.float64), prior=None)
         self.design, self.outcome, self.weight = design, outcome, weight
-        self.total_weight = float(weight.sum())
 
     def every(self, step: int) -> Self:
         """Return the loss of every `step`-th row."""
