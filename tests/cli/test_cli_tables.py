@@ -171,7 +171,7 @@ def test_classes_of_a_calibrator():
     named = TemperatureScaling().fit(pandas.DataFrame(task.logits, columns=list("abc")), task.labels)
     assert named.classes_.tolist() == ["a", "b", "c"]
     assert not hasattr(TemperatureScaling(), "classes_")
-    with pytest.raises(AttributeError, match="cannot be changed"):
+    with pytest.raises(AttributeError, match="classes_"):
         named.classes_ = [1]
 
 
