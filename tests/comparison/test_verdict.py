@@ -13,7 +13,7 @@ from temperance.comparison.result import MethodResult
 from temperance.comparison.verdict import Difference, give_verdict
 from temperance.data import simulate
 from temperance.metrics import Evaluation, ece
-from temperance.metrics.intervals import Estimate, distances, skewness_of
+from temperance.metrics.intervals import Estimate, distances, spread
 
 
 def verdict_of(recommended="ts", *, keeps_class=True, **methods):
@@ -106,11 +106,12 @@ def test_the_numbers_are_those_of_the_rows(compared):
     before, after = compared.results["none"], compared.results["ts"]
     verdict, share = compared.verdict, compared.judged.weights / compared.judged.weights.sum()
     difference = before.row_nll - after.row_nll
-    spread = np.average((difference - share @ difference) ** 2, weights=share)
-    error = np.sqrt(spread * np.sum(share**2) / (1 - np.sum(share**2)))
     assert verdict.nll_gain.value == pytest.approx(share @ difference)
     lengths = verdict.nll_gain.value - verdict.nll_gain.low, verdict.nll_gain.high - verdict.nll_gain.value
-    skewed = distances(skewness_of(share * (difference - share @ difference)), 1 / np.sum(share**2), 0.95)
+    (of_error, chance), of_other = before.pseudo_nll, after.pseudo_nll[0]
+    pseudo = of_error - of_other - share @ difference, chance
+    error, skewness, rows = spread(difference - share @ difference, share, pseudo)
+    skewed = distances(skewness, rows, 0.95)
     assert lengths == pytest.approx(np.array(skewed) * error)
     assert sum(lengths) == pytest.approx(2 * t.ppf(0.975, 2400) * error, rel=0.02)
     assert verdict.before.confidence == pytest.approx(share @ before.confidence)

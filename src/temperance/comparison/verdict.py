@@ -24,7 +24,7 @@ import numpy as np
 from temperance.calibrators import UNCALIBRATED
 from temperance.core.arrays import Vector
 from temperance.core.ece_loss import assign_bins, equal_width_edges
-from temperance.metrics.intervals import Estimate, distances, skewness_of
+from temperance.metrics.intervals import Estimate, PseudoRow, distances, spread
 
 if TYPE_CHECKING:
     from temperance.comparison.recommendation import Recommendation
@@ -89,14 +89,22 @@ class Difference:
     rows: float = field(default=np.inf, compare=False)
 
     @classmethod
-    def of(cls, rows: Vector, share: Vector) -> Difference:
-        """Return the mean of `rows` with weights that sum to 1; a single row has no finite error."""
-        value, concentration = float(rows @ share), float(share @ share)
-        if concentration >= 1 - 1e-12:
-            return cls(value, np.inf)
-        variance = float((rows - value) ** 2 @ share) * concentration / (1 - concentration)
-        moves = share * (rows - value)
-        return cls(value, float(np.sqrt(variance)), skewness_of(moves), 1 / concentration)
+    def of(cls, rows: Vector, share: Vector, pseudo: PseudoRow | None = None) -> Difference:
+        """Return the mean of `rows` with weights that sum to 1; a single row has no finite error.
+
+        `pseudo` has the differences at a pseudo-error, see `metrics.intervals`.
+        """
+        value = float(rows @ share)
+        centred = None if pseudo is None else (pseudo[0] - value, pseudo[1])
+        return cls(value, *spread(rows - value, share, centred))
+
+    @classmethod
+    def of_nll(cls, before: MethodResult, after: MethodResult, share: Vector) -> Difference:
+        """Return how much lower the NLL of the second method is."""
+        pseudo = None
+        if before.pseudo_nll is not None and after.pseudo_nll is not None:
+            pseudo = before.pseudo_nll[0] - after.pseudo_nll[0], before.pseudo_nll[1]
+        return cls.of(before.row_nll - after.row_nll, share, pseudo)
 
     def interval(self, confidence: float) -> Estimate:
         """Return the interval, with the skewness of the rows taken into account."""
@@ -296,7 +304,7 @@ def give_verdict(
         others = [name for name in recommendation.candidates or results if name != UNCALIBRATED]
         tried = min(others, key=lambda name: float(results[name].row_nll @ share), default=UNCALIBRATED)
     method, scores = results[tried], own.scores
-    gain = Difference.of(own.row_nll - method.row_nll, share)
+    gain = Difference.of_nll(own, method, share)
     interval = gain.interval(scores.confidence)
     outcome = Outcome.NO_DIFFERENCE
     if recommendation.method == UNCALIBRATED and interval.high < 0:
