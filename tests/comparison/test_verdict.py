@@ -111,6 +111,7 @@ def test_the_numbers_are_those_of_the_rows(compared):
     (of_error, chance), of_other = before.pseudo_nll, after.pseudo_nll[0]
     pseudo = of_error - of_other - share @ difference, chance
     error, skewness, rows = spread(difference - share @ difference, share, pseudo)
+    error *= 1.5  # of five folds
     skewed = distances(skewness, rows, 0.95)
     assert lengths == pytest.approx(np.array(skewed) * error)
     assert sum(lengths) == pytest.approx(2 * t.ppf(0.975, 2400) * error, rel=0.02)
@@ -162,3 +163,18 @@ def test_a_single_row_shows_no_difference():
     assert found.verdict.outcome == "no difference"
     assert found.recommended == "none"
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["nll_gain"]["high"] is None
+
+
+@pytest.mark.parametrize("by_folds", [False, True])
+def test_no_method_is_better_than_a_calibrated_accurate_classifier(by_folds):
+    """No error among the rows is no evidence: labels are drawn from the classifier's own probabilities."""
+    outcomes = []
+    for seed in range(15 if by_folds else 25):
+        rng = np.random.default_rng([seed, by_folds])
+        labels = rng.integers(2, size=400)
+        logits = np.column_stack([np.zeros(400), 4.5 * (rng.normal(size=400) + 4.5 * (labels - 0.5))])
+        rows = (logits[:200], labels[:200], logits[200:], labels[200:])
+        verdict = compare(*rows[: 2 if by_folds else 4], draws=1, progress=False).verdict
+        outcomes.append(str(verdict.outcome))
+    assert outcomes.count("better") <= 1
+    assert outcomes.count("worse") <= 1

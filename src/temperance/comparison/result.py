@@ -190,6 +190,7 @@ class Comparison:
             self.judged.weights,
             keeps_class=method is None or method.keeps_class,
             floor=self.floor,
+            folds=self.settings.get("folds"),
         )
 
     @property

@@ -155,7 +155,9 @@ class DifferencesDisplay(MethodIntervals):
         share = weights / weights.sum()
         reference = comparison.results[comparison.recommended]
         found = [
-            Difference.of_nll(result, reference, share).interval(comparison.confidence)
+            Difference.of_nll(result, reference, share, comparison.settings.get("folds")).interval(
+                comparison.confidence
+            )
             for result in comparison.results.values()
         ]
         columns = (np.array([getattr(e, end) for e in found]) for end in ("value", "low", "high"))
