@@ -11,8 +11,8 @@ method or, if none is recommended, the best candidate:
 A binned calibration error is also a mean over rows: with g_b the mean residual of bin b, it is the mean of
 sign(g_b) (correct - confidence). So two methods can be compared row by row, with a standard error.
 
-Where a classifier is calibrated, no method is better. The words must not say so more often than intervals
-miss on one side, 2.5 %: docs/coverage.md has how often they do.
+Where a classifier is calibrated no method is better, and the words must not say so more often than intervals
+miss on one side.
 
 References
 ----------

@@ -34,7 +34,7 @@ References
 .. [1] Hall (1992). On the removal of skewness by transformation.
    doi:10.1111/j.2517-6161.1992.tb01876.x
 .. [2] Garwood (1936). Fiducial limits for the Poisson distribution. doi:10.1093/biomet/28.3-4.437
-.. [3] Brown, Cai and DasGupta (2001). Interval estimation for a binomial proportion.
+.. [3] Brown et al. (2001). Interval estimation for a binomial proportion.
    doi:10.1214/ss/1009213286
 .. [4] Wilson (1927). Probable inference, the law of succession, and statistical inference.
    doi:10.1080/01621459.1927.10502953
