@@ -41,7 +41,8 @@ time or more, and those of calibration errors 95 % or more.
 CONSERVATIVE = """\
 An accurate classifier makes few errors, and rows without one do not show what one would cost. Its intervals
 contain one pseudo-error (see `metrics.intervals`), and cover more often than 95 %: that costs length. Entries
-below 93 % are intervals that promise too much.
+below 93 % are intervals that promise too much. The worst is `aurc` of a very overconfident classifier that is
+nearly always right: the pseudo-error is at a row of low confidence, where an error hardly moves the curve.
 
 Calibration errors are sums of absolute values. Noise adds to them; by how much depends on whether a few
 residuals are large or many are small. The intervals take what a fitted temperature with class biases would
