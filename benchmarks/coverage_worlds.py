@@ -27,7 +27,20 @@ FRESH = {
     "wave": "0.8 sin(12 confidence) is missing from the logit of the top label",
     "subgroup": "logits times 2.5 in 30 % of the rows; in the others p is the truth",
 }
-SCENARIOS = TUNED | FRESH
+ACCURATE = {
+    "95 %": "p is the truth, and the classifier is right in 95 % of the rows",
+    "95 %, sharp": "logits times 2.5",
+    "95 %, blunt": "logits times 0.6",
+    "99 %": "p is the truth, and the classifier is right in 99 % of the rows",
+    "99.8 %": "p is the truth, and the classifier is right in 99.8 % of the rows",
+    "99.8 %, sharp": "logits times 2.5",
+}
+SCENARIOS = TUNED | FRESH | ACCURATE
+# Distances of classes, with normal features around their means, at which so many rows are right.
+_DISTANCES = {
+    3: {"95": 3.84, "99": 5.12, "99.8": 6.15},
+    20: {"95": 5.27, "99": 6.4, "99.8": 7.34},
+}
 BINS = 15
 POPULATION = 200_000
 PARTS = 2  # of the population, each of so many rows
@@ -36,6 +49,8 @@ NLL_GAIN = "nll difference"
 
 def draw(n_rows, n_classes, scenario, rng):
     """Return the true probabilities, those to evaluate, and those of a rival classifier."""
+    if scenario in ACCURATE:
+        return _draw_accurate(n_rows, n_classes, scenario, rng)
     if scenario == "heavy tails":
         logits = 1.5 * rng.standard_t(3, size=(n_rows, n_classes)) + np.linspace(0, -4, n_classes)
         truth = softmax(logits, axis=1)
@@ -60,6 +75,17 @@ def draw(n_rows, n_classes, scenario, rng):
     return truth, softmax(factor * logits, axis=1), rival
 
 
+def _draw_accurate(n_rows, n_classes, scenario, rng):
+    accuracy, _, kind = scenario.partition(" %")
+    scale = _DISTANCES[n_classes][accuracy] / np.sqrt(2)
+    features = rng.normal(size=(n_rows, n_classes))
+    features[np.arange(n_rows), rng.integers(n_classes, size=n_rows)] += scale
+    truth = softmax(scale * features, axis=1)
+    factor = {"": 1.0, ", sharp": 2.5, ", blunt": 0.6}[kind]
+    rival = truth if kind else softmax(1.3 * scale * features, axis=1)
+    return truth, softmax(factor * scale * features, axis=1), rival
+
+
 def draw_labels(truth, rng):
     """Return labels with these probabilities."""
     labels = (truth.cumsum(axis=1) < rng.uniform(size=(len(truth), 1))).sum(axis=1)
@@ -71,7 +97,8 @@ def true_values(n_classes, scenario):
     parts = []
     for part in range(PARTS):
         rng = np.random.default_rng([9, n_classes, part])
-        parts.append(_values(*draw(POPULATION, n_classes, scenario, rng), scenario == "calibrated"))
+        is_calibrated = SCENARIOS[scenario].startswith("p is the truth") and scenario != "label noise"
+        parts.append(_values(*draw(POPULATION, n_classes, scenario, rng), is_calibrated))
     values = {name: float(np.mean([part[name] for part in parts])) for name in parts[0]}
     assert np.isfinite(list(values.values())).all(), (n_classes, scenario, values)
     return values

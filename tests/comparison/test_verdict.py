@@ -13,7 +13,7 @@ from temperance.comparison.result import MethodResult
 from temperance.comparison.verdict import Difference, give_verdict
 from temperance.data import simulate
 from temperance.metrics import Evaluation, ece
-from temperance.metrics.intervals import Estimate, distances, skewness_of
+from temperance.metrics.intervals import Estimate, distances, spread
 
 
 def verdict_of(recommended="ts", *, keeps_class=True, **methods):
@@ -106,11 +106,13 @@ def test_the_numbers_are_those_of_the_rows(compared):
     before, after = compared.results["none"], compared.results["ts"]
     verdict, share = compared.verdict, compared.judged.weights / compared.judged.weights.sum()
     difference = before.row_nll - after.row_nll
-    spread = np.average((difference - share @ difference) ** 2, weights=share)
-    error = np.sqrt(spread * np.sum(share**2) / (1 - np.sum(share**2)))
     assert verdict.nll_gain.value == pytest.approx(share @ difference)
     lengths = verdict.nll_gain.value - verdict.nll_gain.low, verdict.nll_gain.high - verdict.nll_gain.value
-    skewed = distances(skewness_of(share * (difference - share @ difference)), 1 / np.sum(share**2), 0.95)
+    (of_error, chance), of_other = before.pseudo_nll, after.pseudo_nll[0]
+    pseudo = of_error - of_other - share @ difference, chance
+    error, skewness, rows = spread(difference - share @ difference, share, pseudo)
+    error *= 1.5  # of five folds
+    skewed = distances(skewness, rows, 0.95)
     assert lengths == pytest.approx(np.array(skewed) * error)
     assert sum(lengths) == pytest.approx(2 * t.ppf(0.975, 2400) * error, rel=0.02)
     assert verdict.before.confidence == pytest.approx(share @ before.confidence)
@@ -161,3 +163,18 @@ def test_a_single_row_shows_no_difference():
     assert found.verdict.outcome == "no difference"
     assert found.recommended == "none"
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["nll_gain"]["high"] is None
+
+
+@pytest.mark.parametrize("by_folds", [False, True])
+def test_no_method_is_better_than_a_calibrated_accurate_classifier(by_folds):
+    """No error among the rows is no evidence: labels are drawn from the classifier's own probabilities."""
+    outcomes = []
+    for seed in range(15 if by_folds else 25):
+        rng = np.random.default_rng([seed, by_folds])
+        labels = rng.integers(2, size=400)
+        logits = np.column_stack([np.zeros(400), 4.5 * (rng.normal(size=400) + 4.5 * (labels - 0.5))])
+        rows = (logits[:200], labels[:200], logits[200:], labels[200:])
+        verdict = compare(*rows[: 2 if by_folds else 4], draws=1, progress=False).verdict
+        outcomes.append(str(verdict.outcome))
+    assert outcomes.count("better") <= 1
+    assert outcomes.count("worse") <= 1

@@ -98,10 +98,11 @@ def test_scores_are_those_of_the_comparison(comparison):
 def test_differences_are_means_over_the_same_rows(comparison):
     display = DifferencesDisplay.from_comparison(comparison)
     assert display.reference == comparison.recommended
-    reference = comparison.results[display.reference].row_nll
+    reference = comparison.results[display.reference]
     for at, name in enumerate(display.methods):
-        rows = comparison.results[name].row_nll - reference
-        interval = Difference.of(rows, np.full(len(rows), 1 / len(rows))).interval(0.95)
+        rows = comparison.results[name].row_nll - reference.row_nll
+        share = np.full(len(rows), 1 / len(rows))
+        interval = Difference.of_nll(comparison.results[name], reference, share).interval(0.95)
         half = 1.96 * rows.std(ddof=1) / np.sqrt(len(rows))
         assert display.value[at] == pytest.approx(rows.mean(), abs=1e-12)
         assert display.low[at] == pytest.approx(interval.low, abs=1e-12)

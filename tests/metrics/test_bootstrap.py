@@ -15,33 +15,39 @@ from temperance.metrics.bootstrap import (
     norm_interval,
     plausible_shapes,
 )
+from temperance.metrics.predictions import Predictions
 
 
 def test_resamples_are_random_factors_of_their_seed_and_are_drawn_again_alike(monkeypatch):
-    kept = np.hstack(list(Resamples(50, 600, 7).blocks()))
+    kept = np.hstack(list(Resamples(49, 600, 7).blocks()))
     assert kept.shape == (50, 600)
     for power, moment in enumerate((0, 1, 1), start=1):
         assert np.mean(kept.astype(float) ** power) == pytest.approx(moment, abs=0.05)
     assert len(np.unique(kept)) == 2
     monkeypatch.setattr(module, "_MAX_KEPT", 0)
-    again = Resamples(50, 600, 7)
+    again = Resamples(49, 600, 7)
     assert [block.shape[1] for block in again.blocks()] == [256, 256, 88]
     monkeypatch.setattr(module, "_BLOCK_SIZE", 50 * 250)
     assert [block.shape[1] for block in again.blocks()] == [250, 250, 100]
     np.testing.assert_array_equal(np.hstack(list(again.blocks())), kept)
     np.testing.assert_array_equal(np.hstack(list(again.blocks())), kept)
-    assert (np.hstack(list(Resamples(50, 600, 8).blocks())) != kept).any()
+    assert (np.hstack(list(Resamples(49, 600, 8).blocks())) != kept).any()
 
 
 def test_draws_are_those_of_weighted_residuals():
     rng = np.random.default_rng(0)
     residual, weight = rng.normal(size=(3, 40)), rng.uniform(0.5, 2, 40)
-    resamples = Resamples(40, 20, 1)
+    p, resamples = rng.uniform(0.5, 1, 40), Resamples(40, 20, 1)
+    rows = Predictions(np.column_stack([p, 1 - p]), rng.integers(2, size=40), weight)
+    place = residual / rows.residual
     mean = residual @ weight / weight.sum()
-    noise = bootstrap(weight, {"x": Residuals(mean, lambda w: residual @ w, mean)}, resamples)
-    factors = np.hstack(list(resamples.blocks()))
+    noise = bootstrap(rows, {"x": Residuals(mean, lambda moved: place @ moved, mean)}, resamples)
+    *factors, of_error = np.hstack(list(resamples.blocks()))
     direct = ((residual - mean[:, None]) * weight) @ factors / weight.sum()
-    np.testing.assert_allclose(noise["x"], direct, atol=1e-6)
+    # The rest is a pseudo-error: a row that is wrong, with the weight of one row.
+    rest = (noise["x"] - direct) * weight.sum() ** 2 / (weight @ weight) / of_error + mean[:, None]
+    for column in rest.T:
+        assert np.abs(place * -p - column[:, None]).max(axis=0).min() < 1e-4
 
 
 def test_the_expected_noise_of_bins_is_that_of_simulated_labels():
@@ -52,9 +58,11 @@ def test_the_expected_noise_of_bins_is_that_of_simulated_labels():
     residual = rng.binomial(counts, true) - counts * stated
     direct = np.abs(residual - n_rows * shares * (true - stated)).mean(axis=0) / n_rows
     count = n_rows * shares
-    found = expected_noise(count, count * stated, count * (true - stated), np.ones(n_rows))
+    none = np.zeros(3)
+    found = expected_noise(count, count * stated, count * (true - stated), none, np.ones(n_rows))
     np.testing.assert_allclose(found[:2], direct[:2], rtol=0.02)
-    doubled = expected_noise(2 * count, 2 * count * stated, 2 * count * (true - stated), np.full(n_rows, 2.0))
+    twice = 2 * count * stated, 2 * count * (true - stated), none, np.full(n_rows, 2.0)
+    doubled = expected_noise(2 * count, *twice)
     np.testing.assert_allclose(doubled, found, rtol=1e-9)
 
 
@@ -86,7 +94,7 @@ def test_kept_scales_cover_the_norm_of_a_normal_vector(truth, n_true, seen):
         mean = true + rng.normal(size=6)
         size = np.abs(mean).sum()
         shapes = plausible_shapes(mean, true if seen else np.zeros(6), noise)
-        low, high = kept_scales(size, mean, shapes, noise, 0.95)
+        low, high = kept_scales(mean, shapes, noise, 0.95)
         hits += low * size <= truth <= max(high, 1.0) * size
     # One large residual that no recalibrator sees: noise of the others looks like residuals.
     assert (0.92 if seen or n_true > 1 else 0.82) <= hits / n <= 0.99, hits / n
@@ -99,7 +107,7 @@ def test_where_noise_dominates_the_interval_still_misses_at_its_level():
     for mean in true + rng.normal(size=(n, 40)):
         size = np.abs(mean).sum()
         assert size > true.sum()
-        low, high = kept_scales(size, mean, plausible_shapes(mean, true, noise), noise, 0.95)
+        low, high = kept_scales(mean, plausible_shapes(mean, true, noise), noise, 0.95)
         missed += not low * size <= true.sum() <= max(high, 1.0) * size
     assert 0.02 <= missed / n <= 0.08
 
@@ -121,8 +129,8 @@ def test_the_ends_of_an_interval_of_a_norm_are_where_the_test_begins_to_reject(s
     residuals = size * np.array([0.6, -0.3, 0.05, 0.4])
     noise = (0.3 * rng.exponential(size=(4, 1000)) - 0.2).astype(np.float32)  # skewed: its sign matters
     direction = np.array([0.5, -0.3, 0.0, 0.2])
-    observed, shape = float(np.abs(residuals).sum()), direction[:, None].astype(np.float32)
-    low, high = kept_scales(observed, residuals, (shape, shape), noise, 1 - ALPHA)
+    shape = direction[:, None].astype(np.float32)
+    low, high = kept_scales(residuals, (shape, shape), noise, 1 - ALPHA)
     assert keeps(high * 0.99, direction, residuals, noise)[1]
     assert not keeps(high * 1.01, direction, residuals, noise)[1]
     if low == 0:
@@ -138,7 +146,7 @@ def test_without_noise_an_interval_is_its_estimate():
     assert (found.low, found.high) == (0.3, 0.3)
     noise = np.random.default_rng(0).normal(size=(2, 50)).astype(np.float32)
     shapes = plausible_shapes(np.zeros(2), np.zeros(2), noise)
-    assert kept_scales(0.0, np.zeros(2), shapes, noise, 0.9) == (1.0, 1.0)
+    assert kept_scales(np.zeros(2), shapes, noise, 0.9) == (1.0, 1.0)
 
 
 def test_plausible_residuals_are_the_fitted_ones_and_what_noise_does_not_explain():

@@ -44,7 +44,7 @@ def test_a_study_that_was_stopped_goes_on_where_it_was(scripts, tmp_path, monkey
     monkeypatch.setattr(scripts["fits"], "METHODS", ("ts",))
     monkeypatch.setattr(scripts["fits"], "SIZES", (50,))
     monkeypatch.setattr(study, "SIZES", (40,))
-    monkeypatch.setattr(study, "CLASSES", (2,))
+    monkeypatch.setattr(study, "CLASSES", (3,))
     monkeypatch.setattr(study, "SCENARIOS", ["calibrated"])
     monkeypatch.setattr(study, "AT_ONCE", 2)
     for folder, stops in (("whole", [3]), ("parts", [1, 3])):
@@ -52,7 +52,7 @@ def test_a_study_that_was_stopped_goes_on_where_it_was(scripts, tmp_path, monkey
             study.Study(study.Store(tmp_path / folder)).run(stop)
     whole, parts = (sorted((tmp_path / folder).iterdir()) for folder in ("whole", "parts"))
     assert [path.name for path in whole] == [
-        *("40-2-calibrated.json", "truth-2-calibrated.json", "ts-50-20.json", "ts-50-4.json")
+        *("40-3-calibrated.json", "truth-3-calibrated.json", "ts-50-20.json", "ts-50-4.json")
     ]
     for one, other in zip(whole, parts, strict=True):
         for key, found in json.loads(one.read_text()).items():
@@ -68,17 +68,15 @@ def test_fits_know_the_parameters_that_rows_were_drawn_with(scripts):
         assert np.abs(list(off.values())).max() < 4, method
 
 
-def test_the_page_marks_what_is_outside_the_target_and_counts_a_truth_of_0_apart(scripts):
+def test_the_page_marks_what_is_outside_the_target(scripts):
     entry = {"n": 100, "above": {"ece": 2}, "below": {"ece": 3}}
     poor = {"n": 120, "above": {"ece": 12}, "below": {"ece": 6}}
-    results = {(200, 2, "calibrated"): entry, (200, 2, "biased"): poor, (200, 2, "label noise"): entry}
-    truths = {cell[1:]: {"ece": 0.0 if "calibrated" in cell else 0.1} for cell in results}
+    results = {(200, 2, "calibrated"): entry, (200, 2, "biased"): poor, (200, 2, "99 %"): entry}
     fits = {("ts", 200, 4): {"n": 100, "above": {"T": 1}, "below": {"T": 9}}}
-    page = scripts["page"].page(results, truths, fits, ("ece",))
-    row = "| 200 | 2 | 100 to 120 | 95.0 (2.0/3.0) |  |  | **85.0 (10.0/5.0)** |  | 95.0 (2.0/3.0) |  |  |"
-    assert row in page
-    assert "| ece | 85.0 | 85.0 | 0 of 1 | 1 | 0 | 95.0 to 95.0 (1) |" in page
-    assert "| ece | 95.0 | 95.0 | 1 of 1 | 0 | 0 | - |" in page
+    page = scripts["page"].page(results, fits, ("ece",))
+    assert "| metric | calibrated | biased |\n|---|---|---|\n| ece | 95.0 | **85.0 (10.0/5.0)** |" in page
+    assert "| metric | 99 % |\n|---|---|\n| ece | 95.0 |" in page
+    assert "100 to 120 for N = 200" in page
     assert "| ts | 200 | 4 | 100 | T **90.0 (1.0/9.0)** |" in page
     assert "| rows of the fit | rows a day |" in page
 

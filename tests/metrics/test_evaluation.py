@@ -23,12 +23,55 @@ def test_compare_and_evaluate_give_the_same_bits():
     assert alone.draws == 1000
 
 
-def test_the_debiased_error_has_its_own_interval(simulate):
-    result = metrics.evaluate(*simulate(400, 4, sharpen=1.3)[:2], draws=300)
-    plain, debiased = result["ece"], result["debiased_ece"]
-    assert debiased.value < plain.value
-    assert (debiased.low, debiased.high) != (plain.low, plain.high)
-    assert debiased.low <= debiased.value <= debiased.high
+def test_the_debiased_error_has_the_interval_of_the_same_number(simulate):
+    for sharpen in (1.0, 1.3, 3.0):
+        result = metrics.evaluate(*simulate(400, 4, sharpen=sharpen)[:2], draws=300)
+        plain, debiased = result["ece"], result["debiased_ece"]
+        assert debiased.value < plain.value
+        assert debiased.high == plain.high
+        assert debiased.low == min(plain.low, debiased.value)
+
+
+@pytest.mark.parametrize("n_classes", [3, 20])
+def test_pseudo_labels_are_wrong_and_as_frequent_as_the_roots_of_the_probabilities(n_classes, simulate):
+    probs = simulate(4000, n_classes)[0]
+    probs[:, 1] = 0.0  # never likely
+    probs[0] = np.eye(n_classes)[0]  # certain
+    rows = Predictions(probs, np.zeros(4000, int), np.random.default_rng(0).uniform(0.5, 2, 4000))
+    wrong, roots = rows.pseudo_error, np.sqrt(probs)
+    roots[np.arange(4000), rows.top] = 0
+    sums = roots.sum(axis=1)
+    np.testing.assert_allclose(wrong.weight, rows.weight * sums / (rows.weight @ sums), rtol=1e-9)
+    likely = wrong.weight > 0
+    assert (wrong.labels != rows.top)[likely].all()
+    assert (roots[np.arange(4000), wrong.labels] > 0)[likely].all()
+    expected = wrong.weight @ np.divide(roots, sums[:, None], out=np.zeros_like(roots), where=likely[:, None])
+    np.testing.assert_allclose(np.bincount(wrong.labels, wrong.weight, n_classes), expected, atol=0.02)
+
+
+def test_a_classifier_that_is_certain_and_right_may_be_wrong_next_time():
+    found = metrics.evaluate(np.eye(3)[np.arange(60) % 3], np.arange(60) % 3, draws=50)
+    assert found["overconfidence"].high > 0.03
+    assert found["brier"].high > 0.05
+    assert found["ece"].high > 0.03
+    assert found["smooth_ece"].high > 0.03
+
+
+@pytest.mark.parametrize("kind", ["", ", sharp"])
+def test_intervals_of_accurate_classifiers_cover(kind, benchmark_script, monkeypatch):
+    worlds, n = benchmark_script("coverage_worlds"), 40
+    monkeypatch.setattr(worlds, "POPULATION", 20_000)
+
+    truths, scorer = worlds.true_values(3, f"99.8 %{kind}"), Scorer(15, 0.95, 200, 0)
+    covered = dict.fromkeys(truths, 0)
+    for seed in range(n):
+        rng = np.random.default_rng([seed, 5])
+        truth, probs, _ = worlds.draw(100, 3, f"99.8 %{kind}", rng)
+        found = scorer.evaluate(check_rows(probs, worlds.draw_labels(truth, rng)))
+        for name in covered.keys() & found.keys():
+            covered[name] += found[name].low - 1e-9 <= truths[name] <= found[name].high + 1e-9
+    del covered["nll difference"]
+    assert min(covered.values()) >= 0.9 * n, covered
 
 
 class CountingArray(np.ndarray):

@@ -9,7 +9,7 @@ from temperance.metrics.intervals import (
     distances,
     mean_interval,
     proportion_interval,
-    skewness_of,
+    spread,
 )
 
 
@@ -75,9 +75,25 @@ def test_weighted_rows_have_the_error_and_the_skewness_of_resamples():
 
 def test_the_skewness_of_a_mean_falls_with_the_root_of_the_rows():
     values = np.random.default_rng(3).exponential(size=500)
-    moves = (values - values.mean()) / 500
-    assert skewness_of(moves) == pytest.approx(stats.skew(values) / np.sqrt(500), rel=1e-9)
-    assert skewness_of(np.zeros(5)) == 0
+    share = np.full(500, 1 / 500)
+    error, skewness, rows = spread(values - values.mean(), share)
+    assert (error, rows) == pytest.approx((stats.sem(values), 500), rel=1e-9)
+    assert skewness == pytest.approx(stats.skew(values) / np.sqrt(500), rel=1e-9)
+    assert spread(np.zeros(5), np.full(5, 0.2))[:2] == (0, 0)
+
+
+def test_a_pseudo_row_adds_its_moments_like_a_row():
+    values, weight = np.random.default_rng(4).exponential(size=30), np.ones(30)
+    chance, of_error = np.repeat([0.0, 1.0], [29, 1]), np.append(np.full(29, np.inf), 7.0)
+    _, skewness, rows = spread(values - values.mean(), weight / 30, (of_error, chance))
+    moves = np.append(values - values.mean(), 7.0) / 30
+    assert skewness == pytest.approx(np.sum(moves**3) / np.sum(moves**2) ** 1.5, rel=1e-9)
+    found = mean_interval(values, weight, 0.95, pseudo=(of_error + values.mean(), chance))
+    below, above = distances(skewness, rows, 0.95)
+    error = np.sqrt(np.sum(moves**2) * 30 / 29)
+    assert (found.low, found.high) == pytest.approx(
+        (max(values.mean() - below * error, 0), values.mean() + above * error)
+    )
 
 
 def test_an_estimate_is_inside_its_interval_at_any_level():
@@ -100,12 +116,20 @@ def test_infinite_rows_leave_the_lower_end_of_the_others():
     assert found.low == mean_interval(np.array([1.0, 2.0, 0.0, 1.5]), np.ones(4), 0.95).low
 
 
-@pytest.mark.parametrize("right", [0, 3, 40])
+@pytest.mark.parametrize("right", [0, 12, 40])
 def test_a_proportion_has_the_interval_of_wilson(right):
     values = np.arange(40) < right
     found = proportion_interval(values.astype(float), np.ones(40), 0.95)
     expected = stats.binomtest(right, 40).proportion_ci(0.95, "wilson")
     assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=1e-9)
+
+
+def test_a_proportion_with_a_handful_of_errors_is_covered():
+    n_rows, rates = 100, np.linspace(0.001, 0.02, 20)
+    ends = [proportion_interval((np.arange(100) >= x).astype(float), np.ones(100), 0.95) for x in range(101)]
+    for rate in rates:
+        covered = [end.low <= 1 - rate <= end.high for end in ends]
+        assert stats.binom.pmf(np.arange(101), n_rows, rate) @ covered >= 0.93, rate
 
 
 def test_a_weighted_proportion_has_as_many_rows_as_its_variance_says():

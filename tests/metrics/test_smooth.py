@@ -54,7 +54,7 @@ def test_the_fixed_point_agrees_with_relplot_to_its_own_tolerance(top):
 def test_the_grid_keeps_the_size_and_the_position_of_each_residual():
     confidence = np.array([0.5, 0.61803, 0.75, 0.9])
     rows = check_rows(np.column_stack([confidence, 1 - confidence]), [0, 1, 0, 1])
-    masses = grid_sums(rows, rows.residual)(np.eye(4))
+    masses = grid_sums(rows)(np.diag(rows.residual))
     centres = (np.arange(len(masses)) + 0.5) / len(masses)
     np.testing.assert_allclose(masses.sum(axis=0), rows.residual, rtol=1e-12)
     np.testing.assert_allclose(centres @ masses / rows.residual, confidence, rtol=1e-12)

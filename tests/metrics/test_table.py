@@ -21,13 +21,16 @@ BINNED = [name for name, function in FUNCTIONS.items() if "bins" in inspect.sign
 def test_the_influence_of_a_row_on_the_risk_curve_is_a_derivative(simulate):
     probs, labels, _ = simulate(60, 3)
     probs[:10] = probs[0]  # ties
-    area, influence = risk_curve(check_rows(probs, labels))
+    area, influence, if_wrong = risk_curve(check_rows(probs, labels))
     for row in (0, 5, 30, 59):
         weight = np.ones(60)
         weight[row] += 1e-6
-        moved, _ = risk_curve(check_rows(probs, labels, weight))
+        moved, *_ = risk_curve(check_rows(probs, labels, weight))
         assert influence[row] == pytest.approx(60 * (moved - area) / 1e-6, abs=1e-4)
     assert influence.sum() == pytest.approx(0, abs=1e-9)
+    rows = check_rows(probs, labels)
+    np.testing.assert_allclose(if_wrong[rows.correct == 0], influence[rows.correct == 0])
+    assert (if_wrong[rows.correct == 1] > influence[rows.correct == 1]).all()
 
 
 @pytest.fixture(scope="module")

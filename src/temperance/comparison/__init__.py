@@ -37,7 +37,7 @@ from temperance.inputs.containers import check_column_names, column_names
 from temperance.inputs.validation import check_number, warn_of_probabilities
 from temperance.metrics.bootstrap import DRAWS
 from temperance.metrics.evaluation import Metrics, Scorer, named_metrics
-from temperance.metrics.predictions import check_rows
+from temperance.metrics.predictions import Predictions, check_rows
 from temperance.progress import Progress, Report, reporting
 
 __all__ = [
@@ -201,6 +201,14 @@ class _Evaluation:
         """The probabilities of one method after the other: new memory takes as long as the softmax."""
         return np.empty(self.test.logits.shape)
 
+    @cached_property
+    def pseudo_error(self) -> Predictions:
+        """The test rows with wrong labels, as the classifier finds them likely, and the chance of each."""
+        probs, weights = predict(None, self.test.logits, self.buffer), self.test.weights
+        return Predictions(
+            probs, self.test.labels, np.ones(len(probs)) if weights is None else weights
+        ).pseudo_error
+
     def results(
         self,
         chosen: Mapping[str, Method],
@@ -232,6 +240,7 @@ class _Evaluation:
             raise InputError(
                 "rows with masked classes (-inf) need a method whose supports_masked_classes is true"
             )
+        wrong = self.pseudo_error  # first, since it needs the memory of the probabilities
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             warnings.simplefilter("ignore", InputWarning)  # the comparison has already warned once
@@ -266,4 +275,5 @@ class _Evaluation:
             seconds=seconds,
             warnings=tuple(dict.fromkeys(str(warning.message) for warning in caught)),
             class_reliability=class_reliability(probs, self.test, self.scorer.bins),
+            pseudo_nll=(label_nll(probs, wrong.labels), wrong.weight),
         )

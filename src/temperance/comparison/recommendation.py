@@ -121,7 +121,7 @@ class _Choice:
 
     def gain(self, before: str, after: str) -> Difference:
         """Return how much lower the NLL of the second method is."""
-        return Difference.of(self.results[before].row_nll - self.results[after].row_nll, self.share)
+        return Difference.of_nll(self.results[before], self.results[after], self.share)
 
     def improved(self, answer: str, names: Iterable[str], min_gain: float) -> str:
         """Return the answer after each of the methods, in this order, could replace it by a gain."""

@@ -22,6 +22,7 @@ from temperance.core.arrays import Vector
 from temperance.files import check_writable
 from temperance.metrics import METRICS, Evaluation, Reliability
 from temperance.metrics.bins import binned
+from temperance.metrics.intervals import PseudoRow
 from temperance.progress import Progress
 
 MAX_CLASSES = 10  # whose reliability is kept: a page has room for a few
@@ -33,7 +34,7 @@ MAX_BINS = 10
 class MethodResult:
     """One method: the calibrator fitted to all validation rows, and its scores.
 
-    No (N, K) array is kept: figures and paired comparisons need three numbers for each test row.
+    No (N, K) array is kept: figures and paired comparisons need a few numbers for each test row.
 
     Attributes
     ----------
@@ -55,6 +56,8 @@ class MethodResult:
         Warnings of the fit.
     class_reliability : mapping from column to Reliability
         Bins of a few classes: the frequency of the class by its predicted probability.
+    pseudo_nll : two arrays of shape (N,), or None
+        NLL of a wrong label of each of these rows, the same for all methods, and the chance of the row.
 
     Examples
     --------
@@ -78,6 +81,7 @@ class MethodResult:
     seconds: float
     warnings: tuple[str, ...]
     class_reliability: Mapping[int, Reliability] = field(default_factory=dict)
+    pseudo_nll: PseudoRow | None = None
 
     @property
     def accuracy(self) -> float:
@@ -186,6 +190,7 @@ class Comparison:
             self.judged.weights,
             keeps_class=method is None or method.keeps_class,
             floor=self.floor,
+            folds=self.settings.get("folds"),
         )
 
     @property

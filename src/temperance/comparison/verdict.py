@@ -10,12 +10,19 @@ method or, if none is recommended, the best candidate:
 
 A binned calibration error is also a mean over rows: with g_b the mean residual of bin b, it is the mean of
 sign(g_b) (correct - confidence). So two methods can be compared row by row, with a standard error.
+
+Where a classifier is calibrated no method is better, and the words must not say so more often than intervals
+miss on one side.
+
+References
+----------
+.. [1] Nadeau and Bengio (2003). Inference for the generalization error. doi:10.1023/A:1024068626366
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +31,7 @@ import numpy as np
 from temperance.calibrators import UNCALIBRATED
 from temperance.core.arrays import Vector
 from temperance.core.ece_loss import assign_bins, equal_width_edges
-from temperance.metrics.intervals import Estimate, distances, skewness_of
+from temperance.metrics.intervals import Estimate, PseudoRow, distances, spread
 
 if TYPE_CHECKING:
     from temperance.comparison.recommendation import Recommendation
@@ -89,14 +96,29 @@ class Difference:
     rows: float = field(default=np.inf, compare=False)
 
     @classmethod
-    def of(cls, rows: Vector, share: Vector) -> Difference:
-        """Return the mean of `rows` with weights that sum to 1; a single row has no finite error."""
-        value, concentration = float(rows @ share), float(share @ share)
-        if concentration >= 1 - 1e-12:
-            return cls(value, np.inf)
-        variance = float((rows - value) ** 2 @ share) * concentration / (1 - concentration)
-        moves = share * (rows - value)
-        return cls(value, float(np.sqrt(variance)), skewness_of(moves), 1 / concentration)
+    def of(cls, rows: Vector, share: Vector, pseudo: PseudoRow | None = None) -> Difference:
+        """Return the mean of `rows` with weights that sum to 1; a single row has no finite error.
+
+        `pseudo` has the differences at a pseudo-error, see `metrics.intervals`.
+        """
+        value = float(rows @ share)
+        centred = None if pseudo is None else (pseudo[0] - value, pseudo[1])
+        return cls(value, *spread(rows - value, share, centred))
+
+    @classmethod
+    def of_nll(
+        cls, before: MethodResult, after: MethodResult, share: Vector, folds: int | None = None
+    ) -> Difference:
+        """Return how much lower the NLL of the second method is.
+
+        `folds` are those of a cross-validation. Its fits are not that to all rows, and share rows: the
+        variance of a gain is 1 + folds / (folds - 1) times that of its rows (Nadeau and Bengio, 2003).
+        """
+        pseudo = None
+        if before.pseudo_nll is not None and after.pseudo_nll is not None:
+            pseudo = before.pseudo_nll[0] - after.pseudo_nll[0], before.pseudo_nll[1]
+        found = cls.of(before.row_nll - after.row_nll, share, pseudo)
+        return found if folds is None else replace(found, error=found.error * np.sqrt(2 + 1 / (folds - 1)))
 
     def interval(self, confidence: float) -> Estimate:
         """Return the interval, with the skewness of the rows taken into account."""
@@ -129,7 +151,8 @@ class Verdict:
         Mean confidence and accuracy of the classifier alone, and with the method.
     nll_before, nll_after, ece_before, ece_after : float
     nll_gain : Estimate
-        How much the NLL falls, with its interval; paired over rows.
+        How much the NLL falls, with its interval; paired over rows. By cross-validation, the interval is that
+        of the calibrator fitted to all rows.
     ece_gain : Difference
         How much the calibration error falls, with its standard error; paired over rows. No interval of it
         is shown: noise adds more to the smaller of two calibration errors, so that the gain comes out too
@@ -286,6 +309,7 @@ def give_verdict(
     *,
     keeps_class: bool,
     floor: float | None = None,
+    folds: int | None = None,
 ) -> Verdict:
     """Return the verdict on the recommended method, or on the best candidate if none is."""
     own = results[UNCALIBRATED]
@@ -296,7 +320,7 @@ def give_verdict(
         others = [name for name in recommendation.candidates or results if name != UNCALIBRATED]
         tried = min(others, key=lambda name: float(results[name].row_nll @ share), default=UNCALIBRATED)
     method, scores = results[tried], own.scores
-    gain = Difference.of(own.row_nll - method.row_nll, share)
+    gain = Difference.of_nll(own, method, share, folds)
     interval = gain.interval(scores.confidence)
     outcome = Outcome.NO_DIFFERENCE
     if recommendation.method == UNCALIBRATED and interval.high < 0:

@@ -153,9 +153,11 @@ class DifferencesDisplay(MethodIntervals):
         """Use all methods."""
         weights = weights_of(comparison)
         share = weights / weights.sum()
-        reference = comparison.results[comparison.recommended].row_nll
+        reference = comparison.results[comparison.recommended]
         found = [
-            Difference.of(result.row_nll - reference, share).interval(comparison.confidence)
+            Difference.of_nll(result, reference, share, comparison.settings.get("folds")).interval(
+                comparison.confidence
+            )
             for result in comparison.results.values()
         ]
         columns = (np.array([getattr(e, end) for e in found]) for end in ("value", "low", "high"))

@@ -30,7 +30,6 @@ where E|N(g, v)| = sqrt(2 v / pi) exp(-g^2 / 2v) + g erf(g / sqrt(2v)) is the me
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -39,8 +38,8 @@ from temperance.core.arrays import Floats, Indices, Vector
 from temperance.core.ece_loss import assign_bins, equal_width_edges
 from temperance.inputs.labels import Names
 from temperance.inputs.validation import check_choice, check_number
-from temperance.metrics.bootstrap import Residuals, expected_noise, group_sums, kept_scales, plausible_shapes
-from temperance.metrics.intervals import Estimate, wilson_interval
+from temperance.metrics.bootstrap import Residuals, expected_noise, group_sums
+from temperance.metrics.intervals import wilson_interval
 from temperance.metrics.predictions import Predictions, cached_slices, check_fraction, check_rows
 
 MAX_BINS = 10_000  # more than any data set needs; memory and time grow with it
@@ -199,50 +198,25 @@ def binned_residuals(rows: Predictions, change: Vector, bins: int) -> Residuals:
         np.bincount(index, weights=rows.weight * values, minlength=bins).astype(np.float64)
         for values in (rows.residual, change, rows.confidence.astype(np.float64), np.ones(n_rows))
     )
+    chance = np.bincount(index, weights=rows.pseudo_error.weight, minlength=bins).astype(np.float64)
     return Residuals(
         mean / rows.total,
-        group_sums(rows.residual, index, np.arange(n_rows), (bins, n_rows)),
+        group_sums(np.ones(n_rows), index, np.arange(n_rows), (bins, n_rows)),
         fitted / rows.total,
-        expected=expected_noise(count, sure, fitted, rows.weight),
+        expected=expected_noise(count, sure, fitted, chance, rows.weight),
     )
 
 
 def debiased(diagram: Reliability) -> float:
     """Return the debiased error of a reliability diagram."""
-    gaps, deviations = diagram.share * diagram.gap, diagram.share * _deviation(diagram)
-    return max(0.0, float(_debiased_sum(gaps[:, None], deviations[:, None])[0]))
-
-
-def debiased_interval(diagram: Reliability, fitted: Vector, noise: Any, confidence: float) -> Estimate:
-    """Return the debiased error with its interval, given the fit and the noise of share times gap."""
-    gaps, deviations = diagram.share * diagram.gap, (diagram.share * _deviation(diagram))[:, None]
-    observed = float(_debiased_sum(gaps[:, None], deviations)[0])
-    deviations = deviations.astype(np.float32)  # as the noise
-    norm, value = float(np.abs(gaps).sum()), max(0.0, observed)
-    shapes = plausible_shapes(gaps, fitted, noise)
-    low, high = kept_scales(
-        observed, gaps, shapes, noise, confidence, lambda moved: _debiased_sum(moved, deviations)
-    )
-    return Estimate(value, min(low * norm, value), min(max(high * norm, value), 1.0))
-
-
-def _deviation(diagram: Reliability) -> Vector:
-    """Return the standard error of the accuracy in each bin; 0 in empty ones."""
-    rate = np.clip(np.nan_to_num(diagram.accuracy), 0, 1)
-    deviation: Vector = np.sqrt(rate * (1 - rate) / np.maximum(diagram.count, np.finfo(np.float64).tiny))
-    return deviation
-
-
-def _debiased_sum(gaps: Vector, deviations: Vector) -> Vector:
-    """Return the sum of 2 |g| - E|N(g, v)| of each column."""
     from scipy.special import erf
 
-    size, deviation = np.abs(gaps), np.broadcast_to(deviations, gaps.shape)
+    rate, size = np.clip(np.nan_to_num(diagram.accuracy), 0, 1), np.abs(diagram.gap)
+    deviation = np.sqrt(rate * (1 - rate) / np.maximum(diagram.count, np.finfo(np.float64).tiny))
     noisy = deviation > 0
     ratio = np.divide(size, deviation, out=np.zeros_like(size), where=noisy)
     folded = deviation * np.sqrt(2 / np.pi) * np.exp(-(ratio**2) / 2) + size * erf(ratio / np.sqrt(2))
-    total: Vector = (2 * size - np.where(noisy, folded, size)).sum(axis=0)
-    return total
+    return max(0.0, float(diagram.share @ (2 * size - np.where(noisy, folded, size))))
 
 
 def classwise_error(rows: Predictions, bins: int, strategy: str = "width") -> float:

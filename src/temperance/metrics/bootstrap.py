@@ -9,8 +9,9 @@ their sum, a resample multiplies what each row adds to g by a random s_i:
 
     e* = sum_i s_i w_i (r_i - g) / W
 
-In bins with a single row, or with few events, this noise is too small on average, if less so than that of
-rows drawn with replacement. The mean absolute deviation of binomial counts is known, and e* is scaled to it.
+One more row is in the sum: the pseudo-error of `metrics.intervals`, at another row in each resample. In bins
+with a single row, or with few events, this noise is too small on average, if less so than that of rows drawn
+with replacement. The mean absolute deviation of binomial counts is known, and e* is scaled to it.
 
 Noise makes |g| too large, and resamples add noise again: all percentiles of |g + e*| may be above the truth.
 The interval contains every t that a test does not reject. The test assumes true residuals h of norm t, and
@@ -36,6 +37,10 @@ covariance proportional to that of e*. So where the rows show that the recalibra
 are cautious. Where it misses a part that noise hides, the lower end may be too high: docs/coverage.md has
 such a scenario, `subgroup`. No interval of a norm has the same coverage for every h (Cai and Low, 2011).
 
+A handful of errors leaves e* too few values for the upper end. But no norm is smaller than the absolute mean
+residual, and the interval of that mean knows the skewness of few errors: the upper end is at least its
+furthest end.
+
 References
 ----------
 .. [1] Cai and Low (2011). Testing composite hypotheses, Hermite polynomials and optimal estimation of a
@@ -56,6 +61,7 @@ from numpy.typing import NDArray
 
 from temperance.core.arrays import Indices, Vector
 from temperance.metrics.intervals import Estimate
+from temperance.metrics.predictions import Predictions
 
 Single = NDArray[np.float32]
 
@@ -69,7 +75,7 @@ _NOISE_LEVEL = 0.9  # quantile of the noise above which the rest of a fit counts
 
 @dataclass(frozen=True)
 class Resamples:
-    """The factors of `draws` resamples of `n_rows` rows."""
+    """The factors of `draws` resamples of `n_rows` rows, and of one more."""
 
     n_rows: int
     draws: int
@@ -84,7 +90,7 @@ class Resamples:
         return list(self._drawn())
 
     def _drawn(self) -> Iterator[Single]:
-        generator, n = np.random.default_rng(self.seed), self.n_rows
+        generator, n = np.random.default_rng(self.seed), self.n_rows + 1
         # Mammen's two points, and the probability of the larger one.
         small, large, share = np.float32((1 - 5**0.5) / 2), np.float32((1 + 5**0.5) / 2), (1 - 5**-0.5) / 2
         size = max(1, min(_MAX_WIDTH, _BLOCK_SIZE // n))
@@ -103,23 +109,24 @@ def group_sums(
     row: Indices,
     shape: tuple[int, int],
 ) -> Callable[[Any], Any]:
-    """Return the linear map from (N, B) weights to (groups, B) sums of the entries of each group.
+    """Return the linear map from (N, B) numbers to (groups, B) sums of the entries of each group.
 
-    Entry e has a row i_e, a group and a value v_e, and adds v_e weights[i_e] to its group: the product of a
-    sparse and a dense matrix. It reads the weights row by row, in their precision.
+    Entry e has a row i_e, a group and a value v_e, and adds v_e numbers[i_e] to its group: the product of a
+    sparse and a dense matrix. It reads the numbers row by row, in their precision.
     """
     from scipy.sparse import csr_array
 
     matrix: Any = csr_array((values, (group, row)), shape=shape)
     narrow: Any = matrix.astype(np.float32)
-    return lambda weights: (narrow if weights.dtype == np.float32 else matrix) @ weights
+    return lambda numbers: (narrow if numbers.dtype == np.float32 else matrix) @ numbers
 
 
-def expected_noise(count: Vector, total: Vector, change: Vector, weight: Vector) -> Vector:
+def expected_noise(count: Vector, total: Vector, change: Vector, chance: Vector, weight: Vector) -> Vector:
     """Return the mean absolute noise of the mean residual in each bin.
 
-    Bins have the sum of weights `count` and the sum of probabilities `total`, which is `change` too small.
-    Events vary like binomial counts; where probabilities are wrong, the number of rows in a bin adds to it.
+    Bins have the sum of weights `count` and the sum of probabilities `total`, which is `change` too small,
+    and the `chance` to hold the pseudo-error. Events vary like binomial counts; where probabilities are
+    wrong, the number of rows in a bin adds to it.
     """
     filled, per_weight = count > 0, float(weight.sum() / (weight @ weight))  # observations: 1 if unweighted
     stated, true = (
@@ -128,6 +135,7 @@ def expected_noise(count: Vector, total: Vector, change: Vector, weight: Vector)
     )
     n_rows = np.maximum(count, 0) * per_weight
     of_rows = np.sqrt(2 / np.pi * n_rows) * np.abs(true - stated)
+    true = np.maximum(true - np.divide(chance, n_rows, out=np.zeros_like(true), where=filled), 0)
     noise: Vector = np.hypot(binomial_deviation(n_rows, true), of_rows) / (weight.sum() * per_weight)
     return noise
 
@@ -144,7 +152,7 @@ def binomial_deviation(count: Vector, probability: Vector) -> Vector:
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """Residuals of which a norm is taken: their mean, and a linear map from weights to their sums.
+    """Residuals of which a norm is taken: their mean, and a linear map from rows to their sums.
 
     `fitted` is what recalibration would remove from the mean. `expected` is the mean absolute noise, where it
     is known.
@@ -165,24 +173,29 @@ class Residuals:
 
 
 def bootstrap(
-    weight: Vector,
+    rows: Predictions,
     residuals: Mapping[str, Residuals],
     resamples: Resamples,
     progress: Callable[[float], None] | None = None,
 ) -> dict[str, Single]:
     """Return the noise of each norm: (D, draws) differences of residuals."""
     noise: dict[str, list[Single]] = {name: [] for name in residuals}
-    done, total = 0, float(weight.sum())
-    equal = bool((weight == 1).all())
+    done, weight, wrong = 0, rows.weight.astype(np.float32), rows.pseudo_error
+    moved_by = (rows.weight * rows.residual).astype(np.float32)
+    one_row = np.float32(rows.weight @ rows.weight / rows.total)
+    picked = np.random.default_rng(resamples.seed).choice(len(weight), resamples.draws, p=wrong.weight)
     for factors in resamples.blocks():
-        drawn = factors if equal else factors * weight[:, None].astype(np.float32)
-        extra = drawn.sum(axis=0, dtype=np.float64).astype(np.float32)
+        *_, of_error = factors
+        drawn, columns = moved_by[:, None] * factors[:-1], np.arange(len(of_error))
+        at = picked[done : done + len(columns)]
+        drawn[at, columns] += of_error * one_row * wrong.residual[at].astype(np.float32)
+        extra = weight @ factors[:-1] + one_row * of_error
         for name, residual in residuals.items():
             part = np.asarray(residual.sums(drawn), np.float32)
             part -= np.multiply.outer(residual.mean, extra).astype(np.float32)
-            part /= total
+            part /= rows.total
             noise[name].append(part)
-        done += drawn.shape[1]
+        done += len(columns)
         if progress is not None:
             progress(done / resamples.draws)
     return {name: residuals[name].scaled(np.hstack(parts)) for name, parts in noise.items()}
@@ -206,37 +219,30 @@ def plausible_shapes(mean: Vector, fitted: Vector, noise: Single) -> tuple[Singl
 
 
 def kept_scales(
-    observed: float,
-    mean: Vector,
-    shapes: tuple[Single, Single],
-    noise: Single,
-    confidence: float,
-    statistic: Callable[[Any], Any] | None = None,
+    mean: Vector, shapes: tuple[Single, Single], noise: Single, confidence: float
 ) -> tuple[float, float]:
     """Return the smallest and the largest t that the test at the top of this module keeps, in units of |g|.
 
-    `shapes` are the residuals of norm 1 for the lower and for the upper end. `statistic` maps (D, B)
-    residuals to B numbers, by default to their norms, as it mapped the mean to the `observed` number.
+    `shapes` are the residuals of norm 1 for the lower and for the upper end.
     """
-    statistic, column = statistic or norms, mean.astype(np.float32)[:, None]
     length, alpha = float(np.abs(mean).sum()), 1 - confidence
-    spread = float(np.std(statistic(column + noise)))
+    spread = float(np.std(norms(mean.astype(np.float32)[:, None] + noise)))
     if length == 0 or spread == 0:
         return 1.0, 1.0
 
     sparse, dense = shapes
 
     def drawn_and_tail(t: float, shape: Single) -> tuple[Any, float]:
-        drawn = statistic(np.float32(t * length) * shape + noise)
+        drawn = norms(np.float32(t * length) * shape + noise)
         return drawn, min(alpha / 2, float(np.mean(drawn < t * length)))
 
     def is_not_too_small(t: float) -> bool:
         drawn, tail = drawn_and_tail(t, sparse)
-        return float(np.mean(drawn >= observed)) >= alpha - tail
+        return float(np.mean(drawn >= length)) >= alpha - tail
 
     def is_not_too_large(t: float) -> bool:
         drawn, tail = drawn_and_tail(t, dense)
-        return float(np.mean(drawn <= observed)) >= tail
+        return float(np.mean(drawn <= length)) >= tail
 
     low = 0.0 if is_not_too_small(0.0) else _boundary(is_not_too_small, inside=1.0, outside=0.0)
     return low, _boundary(is_not_too_large, inside=0.0, outside=1 + 6 * spread / length)
@@ -250,12 +256,17 @@ def _boundary(holds: Callable[[float], bool], inside: float, outside: float) -> 
     return inside
 
 
-def norm_interval(value: float, residuals: Residuals, noise: Single, confidence: float) -> Estimate:
-    """Return the interval of an error that the sum of absolute residuals measures, within [0, 1]."""
+def norm_interval(
+    value: float, residuals: Residuals, noise: Single, confidence: float, least_high: float = 0.0
+) -> Estimate:
+    """Return the interval of an error that the sum of absolute residuals measures, within [0, 1].
+
+    Its upper end is at least `least_high`.
+    """
     mean = residuals.mean
     shapes = plausible_shapes(mean, residuals.fitted, noise)
-    low, high = kept_scales(float(np.abs(mean).sum()), mean, shapes, noise, confidence)
-    return Estimate(value, low * value, min(max(high, 1.0) * value, 1.0))
+    low, high = kept_scales(mean, shapes, noise, confidence)
+    return Estimate(value, low * value, min(max(high * value, value, least_high), 1.0))
 
 
 def norms(residuals: Any) -> Any:

@@ -24,8 +24,14 @@ out of fold. The interval holds the truths that an equal-tailed test does not re
 small that it rejects all of them; the upper end is at least that of D = nu c, the mean for a calibrated
 classifier.
 
-What the fit adds to the calibration part it takes from the refinement part. The interval of that one is the
-interval of the mean loss after the fit, moved up by as much.
+Out of fold the fit gains less than the best recalibrator, on average: the lower end is at most that of this
+mean, plus what a fit costs, which is known of the likelihood only. The pseudo-error of `metrics.intervals` is
+in every variance: where no row is wrong the fit trusts the classifier without limit, and one error would undo
+its gain.
+
+What the fit adds to the calibration part it takes from the refinement part: the upper end of that one is the
+end of the mean loss after the fit, moved up by as much, and the lower end is left where it is. No part ends
+above the whole.
 
 References
 ----------
@@ -43,7 +49,7 @@ from numpy.typing import ArrayLike
 from temperance.core.arrays import Indices, Vector
 from temperance.inputs.labels import Names
 from temperance.inputs.validation import check_choice, random_generator
-from temperance.metrics.intervals import Estimate, mean_interval
+from temperance.metrics.intervals import Estimate, PseudoRow, mean_interval, spread
 from temperance.metrics.predictions import Predictions, check_integer, check_rows
 from temperance.metrics.recalibration import (
     Recalibration,
@@ -56,6 +62,8 @@ from temperance.metrics.vocabulary import VocabularyRecalibration, open_recalibr
 # Of what a fit adds to the Brier score to what it adds to the negative log-likelihood: 2 at most, by
 # Pinsker's inequality.
 _RATIOS = (0.05, 2.0)
+_LOSSES = ("nll", "brier")
+_TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
@@ -174,48 +182,57 @@ def part_estimates(rows: Predictions, fold: Indices, confidence: float) -> tuple
     The confidence is that of a temperature with biases that is fitted to all rows, without what is noise in
     it.
     """
-    recalibration, weight = open_recalibration(rows), rows.weight
+    recalibration, weight, wrong = open_recalibration(rows), rows.weight, rows.pseudo_error
     scaled, biased = recalibration.fit(weight, recalibration.start)
     precision = recalibration.precision(weight, biased)
-    of_all = recalibration.losses([biased], np.zeros(len(weight), np.intp))
-    after = dict(zip(("nll", "brier"), of_all, strict=True))
+    after = dict(zip(_LOSSES, recalibration.losses([biased], np.zeros(len(weight), np.intp)), strict=True))
     losses = out_of_fold(rows, recalibration, (scaled, biased), fold)
-    of_biases = {name: of_models[-1] for name, of_models in losses.items()}
-    added = added_by_fit(after, of_biases, weight, effective_parameters(precision))
+    held_out = {name: of_models[-1] for name, of_models in losses.items()}
+    added = added_by_fit(after, held_out, weight, effective_parameters(precision))
+    # A loss at the pseudo-label differs from that at the label only by the probability of the label.
+    n_folds = int(fold.max()) + 1
+    at_error = np.maximum(recalibration.recalibrated(biased, wrong.labels), _TINY)
+    after_error = -np.log(at_error), after["brier"] + 2 * (np.exp(-after["nll"]) - at_error)
     found = {}
-    for name, (before, *_) in losses.items():
+    for name, if_wrong, after_if_wrong in zip(_LOSSES, (wrong.nll, wrong.brier), after_error, strict=True):
+        before, pseudo_gain = losses[name][0], (if_wrong - after_if_wrong, wrong.weight)
         total, refinement = rows.mean(before), min(map(rows.mean, losses[name]))
-        # What the fit adds to the calibration part it takes from the refinement part.
-        rest = mean_interval(after[name], weight, confidence)
+        whole = mean_interval(before, weight, confidence, pseudo=(if_wrong, wrong.weight))
+        rest = mean_interval(after[name], weight, confidence, pseudo=(after_if_wrong, wrong.weight))
+        high = np.minimum(rest.high + added[name], whole.high)
         found[f"{name}_refinement"] = Estimate(
-            refinement,
-            float(np.minimum(rest.low + added[name], refinement)),
-            float(np.maximum(rest.high + added[name], refinement)),
+            refinement, float(np.minimum(rest.low, refinement)), float(np.maximum(high, refinement))
         )
-        found[f"{name}_calibration"] = calibration_interval(
-            total - refinement, before, after[name], weight, added[name], confidence
+        gains, value = (before - after[name], pseudo_gain), total - refinement
+        part = calibration_interval(value, *gains, weight, added[name], confidence)
+        gain = mean_interval(before - held_out[name], weight, confidence, -np.inf, pseudo=pseudo_gain)
+        cost = added["nll"] * n_folds / max(n_folds - 1, 1) if name == "nll" else 0.0
+        found[f"{name}_calibration"] = Estimate(
+            value,
+            float(np.minimum(part.low, np.maximum(gain.low + cost, 0))),
+            float(np.maximum(np.minimum(part.high, whole.high), value)),
         )
     return found, recalibration.recalibrated(shrunk(biased, precision), rows.top)
 
 
 def calibration_interval(
-    value: float, before: Vector, after: Vector, weight: Vector, added: float, confidence: float
+    value: float, gains: Vector, pseudo: PseudoRow | None, weight: Vector, added: float, confidence: float
 ) -> Estimate:
     """Return the interval of the calibration part, widened to contain its value.
 
-    `before` and `after` are a loss of each row, and `added` is what the fit adds to the difference of their
-    means. No part is larger than the whole: it ends at most where that of the mean loss does.
+    `gains` are how much lower the loss of each row is after the fit, `pseudo` those of a pseudo-error, and
+    `added` is what the fit adds to the mean gain.
     """
     if len(weight) == 1:
         return Estimate(value, np.nan, np.nan)
-    gain = float(weight @ (before - after)) / float(weight.sum())
+    share = weight / weight.sum()
+    gain = float(share @ gains)
     if not np.isfinite(gain):
         return Estimate(value, 0.0, np.inf)
-    variance = float(np.sum((weight / weight.sum() * (before - after - gain)) ** 2))
-    unit = variance / (4 * (gain if gain > 0 else added))
+    error, *_ = spread(gains - gain, share, None if pseudo is None else (pseudo[0] - gain, pseudo[1]))
+    unit = error**2 / (4 * (gain if gain > 0 else added))
     low, high = noncentral_interval(gain, added, unit, confidence)
-    whole = mean_interval(before, weight, confidence)
-    return Estimate(value, min(low, value), max(min(high, whole.high), value))
+    return Estimate(value, min(low, value), max(high, value))
 
 
 def added_by_fit(

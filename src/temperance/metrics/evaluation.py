@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from temperance.core.arrays import Indices, Matrix
 from temperance.errors import InputError
 from temperance.inputs.labels import Names
 from temperance.inputs.validation import random_generator
-from temperance.metrics.bins import bin_rows, binned_residuals, check_bins, debiased_interval
+from temperance.metrics.bins import bin_rows, binned_residuals, check_bins, debiased
 from temperance.metrics.bootstrap import DRAWS, Resamples, bootstrap, norm_interval
 from temperance.metrics.calibration_tests import CalibrationTest, all_tests
 from temperance.metrics.decomposition import part_estimates, random_folds
@@ -151,8 +151,11 @@ def evaluate(
     Calibration errors are biased upwards. Their intervals invert a test that accounts for the noise of the
     rows, from resamples with random factors, and for which probabilities a fitted recalibrator would correct,
     see `metrics.bootstrap`. They cover the error of the same bins in the population, also if that is 0, and
-    contain the estimate. `debiased_ece` estimates the same number as `ece`, with an interval from its own
-    distribution.
+    contain the estimate. `debiased_ece` estimates the same number as `ece`, and has its interval.
+
+    Rows without an error do not show what an error would cost. So the moments behind all intervals contain
+    one pseudo-error, at a class that the classifier finds likely, see `metrics.intervals`. It widens the
+    intervals of accurate classifiers, and is one row of many elsewhere.
 
     `mce` and `classwise_ece` have no interval: its ends are nan. The worst bin of `mce` is often the one with
     the fewest rows, whose noise resampling cannot show. Most bins of `classwise_ece` have few events, and
@@ -254,14 +257,22 @@ class Scorer:
         shared, recalibrated = part_estimates(rows, fold, level)
         diagram, change = bin_rows(rows, self.bins), recalibrated - rows.confidence
         in_bins, (smooth, on_grid) = binned_residuals(rows, change, self.bins), smooth_parts(rows, change)
-        noise = bootstrap(rows.weight, {"bins": in_bins, "grid": on_grid}, self._resamples, progress)
-        shared["ece"] = norm_interval(float(np.abs(in_bins.mean).sum()), in_bins, noise["bins"], level)
-        shared["smooth_ece"] = norm_interval(smooth, on_grid, noise["grid"], level)
-        shared["debiased_ece"] = debiased_interval(diagram, in_bins.fitted, noise["bins"], level)
-        estimates = {
-            name: shared[name] if metric.estimate is None else metric.estimate(rows, diagram, level)
+        noise = bootstrap(rows, {"bins": in_bins, "grid": on_grid}, self._resamples, progress)
+        shared |= {
+            name: metric.estimate(rows, diagram, level)
             for name, metric in METRICS.items()
+            if metric.estimate is not None
         }
+        # A calibration error is at least the mean residual, whose interval has the skewness of few errors.
+        furthest = max(abs(shared["overconfidence"].low), abs(shared["overconfidence"].high))
+        error = norm_interval(diagram.error, in_bins, noise["bins"], level, furthest)
+        without_bias = debiased(diagram)  # of the same true number
+        shared["ece"], shared["debiased_ece"] = (
+            error,
+            replace(error, value=without_bias, low=min(error.low, without_bias)),
+        )
+        shared["smooth_ece"] = norm_interval(smooth, on_grid, noise["grid"], level, furthest)
+        estimates = {name: shared[name] for name in METRICS}
         if self.metrics:
             probs = rows.probs.astype(np.float64)  # a copy: they may keep it, and the memory is used again
             for name, metric in self.metrics.items():

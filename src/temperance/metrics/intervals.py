@@ -15,6 +15,16 @@ transformation of t = (m - truth) / s removes this: up to terms of order 1/N,
 
 is normal. It is monotone, with the inverse 3 ((1 + A (x - A / 6))^(1/3) - 1) / A. No rows are resampled.
 
+Rows without an error do not show how much an error would move the mean, and an accurate classifier makes few.
+So one row is added to the moments, though not to the mean: a pseudo-error, spread over all rows i and classes
+k other than the predicted one in proportion to sqrt(p_ik), with the loss that this label would have. The root
+lies between the probabilities themselves, which an overconfident classifier makes too small, and all pairs
+alike. `metrics.predictions` has its labels. With c = sum_i v_i^2, in effect the share of one row, x_i' the
+loss at the pseudo-label of row i and q its chance, sum_i q_i (c (x_i' - m))^2 is added to sum_i u_i^2, and
+likewise to the third moment. The noise of calibration errors and of parts of losses gets the same row. It is
+what a pseudo-count is for a proportion: it decides where errors are a handful, and is one row of many
+elsewhere.
+
 Where a handful of rows make the mean, as two errors in 200 rows do, the transformation leaves the range in
 which it holds, and the far end would be several times too far. A count of k rare events has A = k^(-1/2), and
 its exact interval is known (Garwood, 1936): the far end is at most that of a count of 1 / A^2 events.
@@ -24,7 +34,9 @@ References
 .. [1] Hall (1992). On the removal of skewness by transformation.
    doi:10.1111/j.2517-6161.1992.tb01876.x
 .. [2] Garwood (1936). Fiducial limits for the Poisson distribution. doi:10.1093/biomet/28.3-4.437
-.. [3] Wilson (1927). Probable inference, the law of succession, and statistical inference.
+.. [3] Brown et al. (2001). Interval estimation for a binomial proportion.
+   doi:10.1214/ss/1009213286
+.. [4] Wilson (1927). Probable inference, the law of succession, and statistical inference.
    doi:10.1080/01621459.1927.10502953
 """
 
@@ -65,26 +77,47 @@ class Estimate:
     high: float
 
 
-def influence_interval(
-    value: float, moves: Vector, share: Vector, confidence: float, low: float, high: float
-) -> Estimate:
-    """Return the interval of an estimate that row i moves by `moves[i]`, kept within [low, high].
+PseudoRow = tuple[Vector, Vector]
+"""What a metric would be at the pseudo-label of each row, and the chance of the row."""
 
-    `share` are the weights of the rows, which sum to 1. The ends are nan for a single row.
+
+def influence_interval(
+    value: float,
+    influence: Vector,
+    share: Vector,
+    confidence: float,
+    low: float,
+    high: float,
+    pseudo: PseudoRow | None = None,
+) -> Estimate:
+    """Return the interval of an estimate that row i moves by share_i influence_i, kept within [low, high].
+
+    `share` are the weights of the rows, which sum to 1. `pseudo` has the influence of a pseudo-error. The
+    ends are nan for a single row.
     """
-    concentration = float(share @ share)
-    if concentration >= 1 - 1e-12:
+    error, skewness, rows = spread(influence, share, pseudo)
+    if not np.isfinite(error):
         return Estimate(value, np.nan, np.nan)
-    error = float(np.sqrt(float(moves @ moves) / (1 - concentration)))
-    below, above = distances(skewness_of(moves), 1 / concentration, confidence)
+    below, above = distances(skewness, rows, confidence)
     ends = np.clip([value - below * error, value + above * error], low, high)
     return Estimate(value, float(ends[0]), float(ends[1]))
 
 
-def skewness_of(moves: Vector) -> float:
-    """Return the skewness of an estimate; 0 where it does not vary."""
-    squares = float(moves @ moves)
-    return float((moves**2) @ moves) / squares**1.5 if squares > 0 else 0.0
+def spread(influence: Vector, share: Vector, pseudo: PseudoRow | None = None) -> tuple[float, float, float]:
+    """Return the standard error of an estimate, its skewness, and how many rows of equal weight it has.
+
+    The error of a single row is infinite. An estimate that does not vary has no skewness.
+    """
+    concentration, moves = float(share @ share), share * influence
+    if concentration >= 1 - 1e-12:
+        return np.inf, 0.0, 1.0
+    squares, cubes = float(moves @ moves), float((moves**2) @ moves)
+    if pseudo is not None:
+        of_error, chance = pseudo
+        moves = concentration * np.where(np.isfinite(of_error), of_error, 0.0)
+        squares, cubes = squares + float(chance @ moves**2), cubes + float(chance @ moves**3)
+    skewness = cubes / squares**1.5 if squares > 0 else 0.0
+    return float(np.sqrt(squares / (1 - concentration))), skewness, 1 / concentration
 
 
 def distances(skewness: float, rows: float, confidence: float) -> tuple[float, float]:
@@ -110,16 +143,23 @@ def distances(skewness: float, rows: float, confidence: float) -> tuple[float, f
 
 
 def mean_interval(
-    values: Vector, weight: Vector, confidence: float, low: float = 0.0, high: float = np.inf
+    values: Vector,
+    weight: Vector,
+    confidence: float,
+    low: float = 0.0,
+    high: float = np.inf,
+    pseudo: PseudoRow | None = None,
 ) -> Estimate:
     """Return the weighted mean of one number for each row, and its interval, kept within [low, high].
 
-    An infinite row makes the mean and the upper end infinite. The lower end then is that of the finite part.
+    `pseudo` has the numbers of a pseudo-error. An infinite row makes the mean and the upper end infinite. The
+    lower end then is that of the finite part.
     """
     total, finite = float(weight.sum()), np.isfinite(values)
     bounded = values if finite.all() else np.where(finite, values, 0.0)
     mean, share = float(weight @ bounded) / total, weight / total
-    found = influence_interval(mean, share * (bounded - mean), share, confidence, low, high)
+    centred = None if pseudo is None else (pseudo[0] - mean, pseudo[1])
+    found = influence_interval(mean, bounded - mean, share, confidence, low, high, centred)
     return found if finite.all() else Estimate(np.inf, found.low, np.inf)
 
 
@@ -136,12 +176,18 @@ def wilson_interval(rate: Vector, count: Vector, level: float) -> tuple[Vector, 
 def proportion_interval(values: Vector, weight: Vector, confidence: float) -> Estimate:
     """Return the weighted mean of zeros and ones with its Wilson interval, which has a width also at 0 and 1.
 
-    The number of rows is that of equal weights with the same variance.
+    That of one to four events, or of as few failures, is too short at the near end, which is then the exact
+    one-sided limit (Brown, Cai and DasGupta, 2001). The number of rows is that of equal weights with the same
+    variance.
     """
+    from scipy.special import betaincinv
+
     total = float(weight.sum())
     mean, share = float(weight @ values) / total, weight / total
     moves = share * (values - mean)
     squares = float(moves @ moves)
     rows = mean * (1 - mean) / squares if squares > 0 else 1 / float(share @ share)
     low, high = wilson_interval(np.array([mean]), np.array([rows]), confidence)
-    return Estimate(mean, float(low[0]), float(high[0]))
+    events = np.maximum(rows * np.array([mean, 1 - mean]), np.finfo(np.float64).tiny)
+    fewest = betaincinv(events, rows - events + 1, 1 - confidence)
+    return Estimate(mean, min(float(low[0]), float(fewest[0])), max(float(high[0]), 1 - float(fewest[1])))

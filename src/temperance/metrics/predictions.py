@@ -12,6 +12,11 @@ least t, then
     coverage(t)  = fraction of rows answered
     risk(t)      = error rate among them
     area         = mean over rows i of risk(c_i) = area under risk against coverage
+
+Intervals need one error, also if no row is one (see `metrics.intervals`). Each row gets a pseudo-label: a
+class k other than j, in proportion to sqrt(p_k). Its place among these is a term of an additive sequence,
+which is as even as chance, and the same on every call. The chance of the row is w sum_k sqrt(p_k) over the
+same classes, up to a factor.
 """
 
 from __future__ import annotations
@@ -29,6 +34,8 @@ from temperance.inputs.containers import as_numpy, names_of, numbers_of, open_we
 from temperance.inputs.labels import Names, check_labels
 from temperance.inputs.probabilities import check_probabilities
 from temperance.inputs.validation import check_number
+
+_GOLDEN_RATIO = (5**0.5 - 1) / 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +96,23 @@ class Predictions:
         return np.maximum(squares - 2 * self.of_label + 1, 0)
 
     @cached_property
+    def pseudo_error(self) -> Predictions:
+        """The same rows, each with a wrong label, and with the chance of each row for weight."""
+        n_rows, n_classes = self.probs.shape
+        place = np.arange(1, n_rows + 1) * _GOLDEN_RATIO % 1
+        labels, sums = np.empty(n_rows, np.intp), np.empty(n_rows)
+        for block in cached_slices(n_rows, n_classes):
+            roots = np.sqrt(self.probs[block], dtype=np.float64)
+            np.put_along_axis(roots, self.top[block, None], 0.0, axis=1)
+            np.cumsum(roots, axis=1, out=roots)
+            sums[block] = roots[:, -1]
+            labels[block] = (roots <= place[block, None] * roots[:, -1:]).sum(axis=1)
+        if not sums.any():  # all predictions are certain
+            labels, sums = (self.top + 1) % n_classes, np.ones(n_rows)
+        chance = self.weight * sums
+        return Predictions(self.probs, np.minimum(labels, n_classes - 1), chance / chance.sum())
+
+    @cached_property
     def class_totals(self) -> Vector:
         """The weighted sum of the probabilities of each class."""
         totals = np.zeros(self.probs.shape[1])
@@ -101,8 +125,8 @@ class Predictions:
         return float(self.weight @ values) / self.total
 
 
-def risk_curve(rows: Predictions) -> tuple[float, Vector]:
-    """Return the area under the risk-coverage curve, and the influence of each row on it.
+def risk_curve(rows: Predictions) -> tuple[float, Vector, Vector]:
+    """Return the area under the risk-coverage curve, and the influence of each row on it: as it is, if wrong.
 
     With risk R, coverage and weights in order of decreasing confidence, groups g of tied rows, A_g the weight
     answered up to g and W the total weight, the area is sum_g (A_g - A_(g-1)) R_g / W. Its derivative by the
@@ -120,9 +144,10 @@ def risk_curve(rows: Predictions) -> tuple[float, Vector]:
     group = np.searchsorted(ends, np.arange(len(ordered)))
     # The sum over each group and all later ones.
     later, later_risk = (part[::-1].cumsum()[::-1] for part in (share / answered, share / answered * risk))
-    influence: Vector = np.empty(len(order))
-    influence[order] = risk[group] - area + errors * later[group] - later_risk[group]
-    return area, influence
+    influence, if_wrong = np.empty((2, len(order)))
+    if_wrong[order] = risk[group] - area + later[group] - later_risk[group]
+    influence[order] = if_wrong[order] - (1 - errors) * later[group]
+    return area, influence, if_wrong
 
 
 def check_rows(

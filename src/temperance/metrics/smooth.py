@@ -30,12 +30,12 @@ _MIN_CELLS = 32
 
 def grid_mean(rows: Predictions) -> Vector:
     """Return the mean residuals on the grid."""
-    mean: Vector = grid_sums(rows, rows.residual)(rows.weight[:, None])[:, 0] / rows.total
+    mean: Vector = grid_sums(rows)((rows.weight * rows.residual)[:, None])[:, 0] / rows.total
     return mean
 
 
-def grid_sums(rows: Predictions, values: Vector, cells: int = _CELLS) -> Callable[[Any], Any]:
-    """Return the map from weights to sums of the values of rows on a grid of their confidences.
+def grid_sums(rows: Predictions, cells: int = _CELLS) -> Callable[[Any], Any]:
+    """Return the map from values of rows to their sums on a grid of the confidences.
 
     A value is shared between the two nearest cell centres, which keeps its mean position.
     """
@@ -43,7 +43,7 @@ def grid_sums(rows: Predictions, values: Vector, cells: int = _CELLS) -> Callabl
     cell = np.minimum(position.astype(int), cells - 2)
     upper = position - cell
     row = np.arange(len(cell))
-    values = np.concatenate([(1 - upper) * values, upper * values])
+    values = np.concatenate([1 - upper, upper])
     group, twice = np.concatenate([cell, cell + 1]), np.concatenate([row, row])
     return group_sums(values, group, twice, (cells, len(cell)))
 
@@ -78,14 +78,14 @@ def smooth_parts(rows: Predictions, change: Vector) -> tuple[float, Residuals]:
     mean = grid_mean(rows)
     value = fixed_point(mean)
     if value == 0:
-        return value, Residuals(np.zeros(1), lambda weights: np.zeros((1, weights.shape[1])), np.zeros(1))
+        return value, Residuals(np.zeros(1), lambda moved: np.zeros((1, moved.shape[1])), np.zeros(1))
     cells = int(np.clip(2 ** np.ceil(np.log2(_CELLS_IN_WIDTH / value)), _MIN_CELLS, _CELLS))
-    sums = grid_sums(rows, rows.residual, cells)
+    sums = grid_sums(rows, cells)
     coarse, fitted = (
-        smoothed(of_rows(rows.weight[:, None])[:, 0] / rows.total, value)
-        for of_rows in (sums, grid_sums(rows, change, cells))
+        smoothed(sums((rows.weight * values)[:, None])[:, 0] / rows.total, value)
+        for values in (rows.residual, change)
     )
-    return value, Residuals(coarse, lambda weights: smoothed(sums(weights), value), fitted)
+    return value, Residuals(coarse, lambda moved: smoothed(sums(moved), value), fitted)
 
 
 def _cosines(residual: Any) -> Any:

@@ -24,6 +24,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temperance.core.arrays import Vector
 from temperance.inputs.labels import Names
 from temperance.metrics.bins import Reliability, bin_rows, check_bins, classwise_error, debiased
 from temperance.metrics.intervals import Estimate, influence_interval, mean_interval, proportion_interval
@@ -201,6 +202,18 @@ def _list_part(loss: str, part: str, does: str) -> None:
     )
 
 
+def _estimated_mean(
+    of_rows: Callable[[Predictions], Vector], low: float, high: float
+) -> Callable[[Predictions, Reliability, float], Estimate]:
+    """Return what estimates the mean of a number of each row, which lies within [low, high]."""
+
+    def estimate(rows: Predictions, _: Reliability, level: float) -> Estimate:
+        wrong = rows.pseudo_error
+        return mean_interval(of_rows(rows), rows.weight, level, low, high, (of_rows(wrong), wrong.weight))
+
+    return estimate
+
+
 @Metric(
     label="accuracy",
     help="the fraction of rows whose predicted class is the label",
@@ -231,7 +244,7 @@ def accuracy(rows: Predictions) -> float:
     label="NLL",
     help="negative log-likelihood: the mean of -log of the probability given to the true class. A proper "
     "score, lowest for true probabilities; methods are ranked by it",
-    estimate=lambda rows, _, level: mean_interval(rows.nll, rows.weight, level),
+    estimate=_estimated_mean(lambda rows: rows.nll, 0, np.inf),
     interval="skewness",
     range=(0, np.inf),
     tables="all",
@@ -268,7 +281,7 @@ _list_part("nll", "refinement", "leaves of")
     label="Brier score",
     short="Brier",
     help="mean squared distance between the probabilities and the outcome, summed over classes",
-    estimate=lambda rows, _, level: mean_interval(rows.brier, rows.weight, level),
+    estimate=_estimated_mean(lambda rows: rows.brier, 0, 2),
     interval="skewness",
     range=(0, 2),
     tables="all",
@@ -468,7 +481,7 @@ def smooth_ece(rows: Predictions) -> float:
 @Metric(
     label="overconfidence",
     help="mean confidence minus accuracy",
-    estimate=lambda rows, _, level: mean_interval(-rows.residual, rows.weight, level, -1, 1),
+    estimate=_estimated_mean(lambda rows: -rows.residual, -1, 1),
     interval="skewness",
     range=(-1, 1),
     best="zero",
@@ -493,8 +506,9 @@ def overconfidence(rows: Predictions) -> float:
 
 def _risk_area(rows: Predictions, _: Reliability, level: float) -> Estimate:
     """Return the area under the risk-coverage curve, to first order the mean of what each row adds."""
-    (area, influence), share = risk_curve(rows), rows.weight / rows.total
-    return influence_interval(area, share * influence, share, level, 0, 1)
+    (area, influence, if_wrong), share = risk_curve(rows), rows.weight / rows.total
+    pseudo = if_wrong, rows.pseudo_error.weight
+    return influence_interval(area, influence, share, level, 0, 1, pseudo)
 
 
 @Metric(
@@ -527,5 +541,4 @@ def aurc(rows: Predictions) -> float:
     >>> round(aurc([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6]], [0, 1, 1]), 4)
     0.2778
     """
-    area, _ = risk_curve(rows)
-    return area
+    return risk_curve(rows)[0]
