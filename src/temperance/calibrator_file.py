@@ -117,6 +117,8 @@ ADAPTATION = (
 FITTED_ON = (
     Field("kind", _check_kind, "record.fitted_on.kind"),
     Field("floor", number(0, 1), "record.fitted_on.floor", optional=True),
+    Field("length_normalised", check_flag, "record.fitted_on.length_normalised", optional=True),
+    Field("positions", check_flag, "record.fitted_on.positions", optional=True),
 )
 BASELINE = tuple(
     Field(name, check, f"record.baseline.{name}", optional=name == "mean_probabilities")
