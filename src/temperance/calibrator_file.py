@@ -62,6 +62,7 @@ FORMAT = "temperance calibrator"
 VERSION = 2
 MAX_FILE = 1 << 28  # bytes: thousands of times the size of a file with 1000 classes
 MAX_CLASSES = 10**6
+MAX_AXES = 64  # of a NumPy array
 POINTS = len(BASELINE_SHARES)
 MAX_MEAN = 1e300  # of what has no other limit, so that sums stay finite
 
@@ -119,6 +120,7 @@ FITTED_ON = (
     Field("floor", number(0, 1), "record.fitted_on.floor", optional=True),
     Field("length_normalised", check_flag, "record.fitted_on.length_normalised", optional=True),
     Field("positions", check_flag, "record.fitted_on.positions", optional=True),
+    Field("dim", count(0, MAX_AXES), "record.fitted_on.dim", optional=True),
 )
 BASELINE = tuple(
     Field(name, check, f"record.baseline.{name}", optional=name == "mean_probabilities")

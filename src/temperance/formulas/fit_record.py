@@ -34,12 +34,15 @@ class FittedOn:
         the rows were not such samples, or if that is not known.
     positions : bool or None
         True if the columns are positions of answers (first, second, ...), not classes.
+    dim : int or None
+        The axis of the classes, counted from the first, if it was not the last.
     """
 
     kind: str = "logits"
     floor: float | None = None
     length_normalised: bool | None = None
     positions: bool | None = None
+    dim: int | None = None
 
     def __str__(self) -> str:
         return f"{self.kind}{' divided by the length of the answers' if self.length_normalised else ''}"
