@@ -170,3 +170,19 @@ def test_positions_are_not_classes(run, quiz):
     done = run("apply", "samples.json", "nameless.npz", "-o", "out.npz")
     assert done.code == 0
     assert "nameless.npz: used as it is" in done.err
+
+
+def test_a_study_skips_samples_with_two_targets_and_says_so(run, model_folder):
+    """The folder of a model often has tasks with several right answers, as truthfulqa_mc2."""
+    two = model_folder / "samples_two_2026-01-01T00-00-00.123.jsonl"
+    line = sample(np.random.default_rng(1), 0, 4) | {"target": "[0, 1]"}
+    two.write_text(f"{json.dumps(line)}\n" * 3)
+    done = run("study", "run", model_folder, "--out", "s", *SMALL, "--json")
+    assert done.json["tasks"] == ["quiz__org__model"]
+    assert "one answer must be right; found the targets [0, 1]" in done.err
+    assert "The file is skipped." in done.err
+    refused = run("study", "run", two, "--out", "other", *SMALL)
+    refused.failed(2, "one answer must be right; found the targets [0, 1]", "Leave this file out")
+    assert "--labels" not in refused.err
+    (model_folder / "samples_quiz_2026-01-01T00-00-00.123.jsonl").unlink()
+    run("study", "run", model_folder, "--out", "other", *SMALL).failed(2, "Leave this file out")
