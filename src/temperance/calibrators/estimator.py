@@ -457,14 +457,15 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         """
         loaders.load("save")(model_of(self), path, metadata=metadata, overwrite=overwrite)
 
-    def to_torch(self, dim: int | None = None) -> Any:
+    def to_torch(self, dim: int | None = None, *, output: str = "logits") -> Any:
         """Return `transform` as a PyTorch module: `torch.nn.Sequential(model, cal.to_torch())`.
 
+        With output="probabilities" it is `predict_proba`, as for `to_onnx` and `temperance export`.
         `dim` is the axis of the classes: 1 for the (N, K, H, W) logits of pixels; by default that of the fit.
         """
         model = model_of(self)
         try:
-            return loaders.load("torch module")(model, dim)
+            return loaders.load("torch module")(model, dim, output)
         except ImportError as error:
             raise ImportError('to_torch needs PyTorch: pip install "temperance[torch]"') from error
 

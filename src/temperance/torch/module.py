@@ -24,7 +24,7 @@ from temperance.files import check_writable, write_atomically
 from temperance.formulas.model import ONE_PER_ROW, Model, axis_of_classes, check_columns, check_kind, evaluate
 from temperance.formulas.model import apply as apply_in_memory
 from temperance.inputs.containers import open_logits
-from temperance.inputs.validation import INSPECTED_ROWS
+from temperance.inputs.validation import INSPECTED_ROWS, check_choice
 
 NO_DOUBLES = {"mps"}  # devices without float64
 
@@ -123,6 +123,10 @@ class TorchOps:
 TORCH: TensorOps = TorchOps()
 
 
+METHOD_FOR = {"logits": "transform", "probabilities": "predict_proba"}
+"""The method of a calibrator that gives each output of a module."""
+
+
 class CalibratorModule(nn.Module):
     """The result of `Calibrator.to_torch`: `transform` for tensors of any shape, device and float type.
 
@@ -137,7 +141,9 @@ class CalibratorModule(nn.Module):
     calibrator : a fitted calibrator
     dim : int, optional
         The axis of the classes, by default that of the fit. (N,) logits are those of a binary classifier if
-        there are two classes.
+        there are two classes, and so are (N, 1) logits.
+    output : {"logits", "probabilities"}
+        What it returns.
 
     Examples
     --------
@@ -151,17 +157,19 @@ class CalibratorModule(nn.Module):
     torch.Size([2, 3])
     """
 
-    method = "transform"
-
-    def __init__(self, calibrator: Calibrator | Model, dim: int | None = None) -> None:
+    def __init__(
+        self, calibrator: Calibrator | Model, dim: int | None = None, output: str = "logits"
+    ) -> None:
         super().__init__()
+        check_choice("output", output, tuple(METHOD_FOR))
+        self.method = METHOD_FOR[output]
         self._model = model_of(calibrator)
         self.dim = axis_of_classes(self._model, dim)
         for name, values in self._model.arrays().items():
             self.register_buffer(name, torch.from_numpy(np.array(values, np.float64, order="C")))
 
     def forward(self, logits: Tensor) -> Tensor:
-        """Return calibrated logits."""
+        """Return calibrated logits or probabilities."""
         return _compute(self._model, dict(self.named_buffers()), self.method, logits, self.dim)
 
     def extra_repr(self) -> str:
@@ -178,12 +186,6 @@ class CalibratorModule(nn.Module):
                 # .half() is meant for the model; rounding the fitted numbers would change the calibrator.
                 self._buffers[name] = before[name].to(moved.device)
         return self
-
-
-class _Probabilities(CalibratorModule):
-    """Logits to probabilities."""
-
-    method = "predict_proba"
 
 
 def save_program(calibrator: Calibrator | Model, path: str | Path, *, overwrite: bool = False) -> None:
@@ -205,7 +207,9 @@ def save_program(calibrator: Calibrator | Model, path: str | Path, *, overwrite:
     check_writable(path, overwrite=overwrite)
     example = torch.zeros(2, model.n_classes)
     shapes = {"logits": {0: torch.export.Dim("batch")}}
-    program = torch.export.export(_Probabilities(model).eval(), (example,), dynamic_shapes=shapes)
+    program = torch.export.export(
+        CalibratorModule(model, -1, "probabilities").eval(), (example,), dynamic_shapes=shapes
+    )
     content = io.BytesIO()
     torch.export.save(program, content)
     write_atomically(path, content.getvalue(), overwrite=overwrite)
@@ -257,6 +261,9 @@ def _compute(
     check: Callable[[Tensor, Tensor], None] | None = None,
 ) -> Tensor:
     """Return the result of `method`, with the fitted numbers in `arrays`; `check` may raise for some rows."""
+    if model.n_classes == 2 and logits.ndim == 2 and logits.shape[1] == 1:  # the head of a binary classifier
+        result = _compute(model, arrays, method, logits[:, 0], -1, check)
+        return result[:, None] if method == "transform" else result
     binary = logits.ndim == 1 and model.n_classes == 2  # (N,), the logits of the second class
     if logits.ndim == 0 or not (binary or -logits.ndim <= dim < logits.ndim):
         raise InputError(
