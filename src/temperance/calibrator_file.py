@@ -62,16 +62,54 @@ FORMAT = "temperance calibrator"
 VERSION = 2
 MAX_FILE = 1 << 28  # bytes: thousands of times the size of a file with 1000 classes
 MAX_CLASSES = 10**6
+MAX_AXES = 64  # of a NumPy array
 POINTS = len(BASELINE_SHARES)
 MAX_MEAN = 1e300  # of what has no other limit, so that sums stay finite
+MAX_WEIGHT = 1e100  # of all rows, as in a fit; the least is 1 / MAX_WEIGHT
+MAX_LOG_RATIO = 709.0  # of class frequencies: exp of it is finite
+MAX_BASELINE_ROWS = 10**9  # exact tests of a check end quickly up to here, and never from 2**53 on
+MAX_ENTROPY = 14.0  # nats: the logarithm of MAX_CLASSES is 13.8
+ROUNDING = 1e-3  # of sums over probabilities, which may be those of float16
+
+
+def _rising(check: Check) -> Check:
+    def check_order(value: Any, where: str, n_classes: int) -> Vector:
+        array: Vector = check(value, where, n_classes)
+        if (np.diff(array) < 0).any():
+            raise InputError(f"{where} must not decrease; found {excerpt(array.tolist())}")
+        return array
+
+    return check_order
 
 
 def _check_quantiles(value: Any, where: str, n_classes: int) -> Vector:
     quantiles: Vector = numbers(3)(value, where, n_classes)
     check_temperatures(where, quantiles)
-    if (np.diff(quantiles) < 0).any():
-        raise InputError(f"{where} must not decrease; found {quantiles.tolist()}")
     return quantiles
+
+
+def _check_shares(value: Any, where: str, n_classes: int) -> Vector:
+    """Check the share of the weight up to each quantile: at least its level, and all of it at the end."""
+    shares: Vector = numbers(POINTS, least=0, most=1 + ROUNDING)(value, where, n_classes)
+    if not (shares >= BASELINE_SHARES - ROUNDING).all():
+        found = excerpt(shares.tolist())
+        raise InputError(f"{where} must be at least the levels of the quantiles, up to 1; found {found}")
+    return shares
+
+
+def _check_counts(value: Any, where: str, n_classes: int) -> Vector:
+    """Check the weight of the rows of each class."""
+    counts: Vector = numbers("K", least=0, most=MAX_WEIGHT)(value, where, n_classes)
+    if not counts.sum() >= 1 / MAX_WEIGHT:
+        raise InputError(f"{where} must have a sum of at least {1 / MAX_WEIGHT:g}; found {counts.sum():g}")
+    return counts
+
+
+def _check_mean_probabilities(value: Any, where: str, n_classes: int) -> Vector:
+    probabilities: Vector = numbers("K", least=0, most=1 + ROUNDING)(value, where, n_classes)
+    if not abs(probabilities.sum() - 1) <= ROUNDING:
+        raise InputError(f"{where} must sum to 1; found {probabilities.sum():g}")
+    return probabilities
 
 
 def _check_names(value: Any, where: str, n_classes: int) -> tuple[str, ...]:
@@ -102,36 +140,41 @@ FIT = (
     Field("passes", count(0), "solution.passes"),
     Field("converged", check_flag, "solution.converged"),
     Field("message", check_text, "solution.message"),
-    Field("temperature_quantiles", _check_quantiles, optional=True),  # of methods that have a temperature
+    Field(
+        "temperature_quantiles", _rising(_check_quantiles), optional=True
+    ),  # of methods that have a temperature
     Field("effective_parameters", number(0, MAX_MEAN), "n_parameters", optional=True),
-    Field("class_counts", numbers("K", least=0), optional=True),
+    Field("class_counts", _check_counts, optional=True),
     Field("data_hash", check_line, "record.data_hash", optional=True),
     Field("date", check_line, "record.date", optional=True),
     Field("library_version", check_line, "record.library_version", optional=True),
 )
 ADAPTATION = (
-    Field("log_prior_ratio", numbers("K")),
+    Field("log_prior_ratio", numbers("K", most=MAX_LOG_RATIO)),
     Field("rows", _or_null(count(1)), "adaptation_rows", optional=True),
-    Field("frequency_errors", _or_null(numbers("K", least=0)), optional=True),
+    Field("frequency_errors", _or_null(numbers("K", least=0, most=MAX_WEIGHT)), optional=True),
 )
 FITTED_ON = (
     Field("kind", _check_kind, "record.fitted_on.kind"),
     Field("floor", number(0, 1), "record.fitted_on.floor", optional=True),
+    Field("length_normalised", check_flag, "record.fitted_on.length_normalised", optional=True),
+    Field("positions", check_flag, "record.fitted_on.positions", optional=True),
+    Field("dim", count(0, MAX_AXES), "record.fitted_on.dim", optional=True),
 )
 BASELINE = tuple(
     Field(name, check, f"record.baseline.{name}", optional=name == "mean_probabilities")
     for name, check in {
-        "rows": count(1),
-        "effective_rows": number(0, MAX_MEAN),
-        "confidence_quantiles": numbers(POINTS, least=0),
-        "confidence_shares": numbers(POINTS, least=0),
-        "entropy_quantiles": numbers(POINTS, least=0),
-        "entropy_shares": numbers(POINTS, least=0),
-        "predicted_counts": numbers("K", least=0),
+        "rows": count(1, MAX_BASELINE_ROWS),
+        "effective_rows": number(1 - ROUNDING, MAX_BASELINE_ROWS * (1 + ROUNDING)),
+        "confidence_quantiles": _rising(numbers(POINTS, least=0, most=1)),
+        "confidence_shares": _rising(_check_shares),
+        "entropy_quantiles": _rising(numbers(POINTS, least=0, most=MAX_ENTROPY)),
+        "entropy_shares": _rising(_check_shares),
+        "predicted_counts": _check_counts,
         "mean_confidence": number(0, 1),
-        "mean_entropy": number(0, MAX_MEAN),
+        "mean_entropy": number(0, MAX_ENTROPY),
         "accuracy": number(0, 1),
-        "mean_probabilities": numbers("K", least=0),
+        "mean_probabilities": _check_mean_probabilities,
     }.items()
 )
 NAMES_AND_NOTES = (
@@ -233,7 +276,13 @@ def read_model(content: Json, method: Method, options: Mapping[str, Any]) -> Mod
         if fitted_on.floor is not None and fitted_on.kind != "probabilities":
             raise InputError("fitted_on.floor is for probabilities only")
     if "baseline" in record:
-        record["baseline"] = Baseline(**record["baseline"])
+        record["baseline"] = baseline = Baseline(**record["baseline"])
+        for smaller, name, larger in (
+            (baseline.rows, "baseline.rows", held["n_rows"]),
+            (baseline.effective_rows, "baseline.effective_rows", baseline.rows * (1 + ROUNDING)),
+        ):
+            if smaller > larger:
+                raise InputError(f"{name} must be at most {larger:g}; found {smaller:g}")
     model = Model(
         method.key,
         method.class_name,

@@ -1,7 +1,8 @@
 """A calibrator file in a service: a small predictor that needs NumPy alone.
 
     predictor = temperance.serving.load("cal.json")
-    probs = predictor.predict_proba(logits)
+    probs = predictor.predict_proba(logits)                   # or, fitted on probabilities:
+    probs = predictor.predict_proba(probs, from_probs=True)
 
 Its results are bit-identical to those of the estimator of `temperance.load`; it cannot be fitted or changed.
 Loading it imports neither SciPy nor scikit-learn, which take ten times as long to import as NumPy.
@@ -15,9 +16,14 @@ from typing import TYPE_CHECKING, Any
 from temperance.calibrator_file import opened, read_model
 from temperance.errors import InputError
 from temperance.formulas.fit_record import FittedOn
-from temperance.formulas.model import Model, TemperatureFormula, apply, apply_to_rows
-from temperance.inputs.containers import check_column_names, is_matrix
-from temperance.inputs.validation import warn_of_probabilities
+from temperance.formulas.model import (
+    Model,
+    TemperatureFormula,
+    apply,
+    apply_to_rows,
+    are_plain_rows,
+)
+from temperance.inputs.containers import check_column_names
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,8 +35,9 @@ __all__ = ["Predictor", "load"]
 class Predictor:
     """A fitted calibrator that only predicts; it is immutable, and threads may share it.
 
-    Logits are (N, K) arrays, or (N,) for a binary classifier, the logit of class 1. They may have more axes,
-    with the classes last.
+    Logits are (N, K) arrays, or (N,) for a binary classifier, the logit of class 1. They may have more axes;
+    that of the classes is where it was at the fit, or the last. A calibrator that was fitted on probabilities
+    takes these with from_probs=True, and refuses them as logits.
 
     Attributes
     ----------
@@ -43,7 +50,7 @@ class Predictor:
     class_names : tuple of str or None
         The names of the classes, in the order of the columns, if the file has them.
     fitted_on : FittedOn or None
-        Whether the classifier gave logits or probabilities, and the `floor` of `logits_from_probs`, if known.
+        How the rows of the fit were read: logits or probabilities, with the `floor` of these; if known.
 
     Examples
     --------
@@ -79,34 +86,33 @@ class Predictor:
 
     @property
     def fitted_on(self) -> FittedOn | None:
-        """What the classifier gave: logits, or probabilities."""
+        """How the rows of the fit were read."""
         return self.model.record.fitted_on
 
-    def predict_proba(self, logits: Any) -> Any:
+    def predict_proba(self, logits: Any, *, from_probs: bool | None = None) -> Any:
         """Return calibrated probabilities, in the shape of the logits; (N, 2) for (N,) logits."""
-        return self._apply("predict_proba", logits)
+        return self._apply("predict_proba", logits, from_probs)
 
-    def transform(self, logits: Any) -> Any:
+    def transform(self, logits: Any, *, from_probs: bool | None = None) -> Any:
         """Return calibrated logits, or log-probabilities where the method has no temperature."""
-        return self._apply("transform", logits)
+        return self._apply("transform", logits, from_probs)
 
-    def predict(self, logits: Any) -> Any:
+    def predict(self, logits: Any, *, from_probs: bool | None = None) -> Any:
         """Return the column of the predicted class of each row."""
-        return self._apply("predict", logits)
+        return self._apply("predict", logits, from_probs)
 
-    def temperature(self, logits: Any) -> Any:
+    def temperature(self, logits: Any, *, from_probs: bool | None = None) -> Any:
         """Return T(z) of each row."""
         if not isinstance(self.model.formula, TemperatureFormula):
             raise InputError(f"temperature needs a method that has one, such as ts; found {self.method}.")
-        return self._apply("temperature", logits)
+        return self._apply("temperature", logits, from_probs)
 
-    def _apply(self, method: str, logits: Any) -> Any:
-        if is_matrix(logits, self.n_classes):
-            warn_of_probabilities(logits)
+    def _apply(self, method: str, logits: Any, from_probs: bool | None) -> Any:
+        if are_plain_rows(self.model, logits, None, from_probs):
             return apply_to_rows(self.model, method, logits)
         if self.class_names is not None:
             check_column_names(self.class_names, logits, names="predictor.class_names")
-        return apply(self.model, method, logits)
+        return apply(self.model, method, logits, from_probs=from_probs)
 
     def __repr__(self) -> str:
         return f"Predictor(method={self.method!r}, n_classes={self.n_classes})"

@@ -58,12 +58,12 @@ def predict_file(
     dtype = np.dtype(np.float64) if widen else probability_dtype(file)
     rows = block_rows(file.n_classes, dtype.itemsize)
     rows *= max(1, PART_BYTES // (8 * rows * file.n_classes))
-    start = 0
+    start, said = 0, False if file.kind == "probs" else None  # their logarithms are logits for sure
     for part in file.logit_blocks(rows):
         with file.stored.naming_file(), rows_from(start), kernels_of_size(file.shape[0] * file.n_classes):
             logits = part.astype(dtype) if widen else part
             if calibrator is not None:
-                probs = np.asarray(calibrator.predict_proba(logits))
+                probs = np.asarray(calibrator.predict_proba(logits, from_probs=said))
             else:
                 if start == 0:
                     warn_of_probabilities(open_logits(part).values)

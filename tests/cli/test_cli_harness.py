@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from temperance import InputError
+from temperance import InputError, load
 from temperance.data import open_rows
 from temperance.study import Results, find_tasks
 from temperance.study.tasks import load_task
@@ -114,3 +114,75 @@ def test_the_page_has_commands_that_run(run, model_folder, tmp_path, monkeypatch
     for command in commands[:2]:
         done = run(*command, *(["-m", "ts"] if command[0] == "compare" else []))
         assert done.code == 0, done.err
+
+
+USES = {
+    "apply": ("apply", "cal.json", "quiz.jsonl", "-o", "out.npz", "-f"),
+    "evaluate": ("evaluate", "quiz.jsonl", "-c", "cal.json", "--draws", "2"),
+    "check": ("check", "cal.json", "quiz.jsonl"),
+    "adapt": ("adapt", "cal.json", "quiz.jsonl", "-o", "out.json", "-f"),
+}
+BY_LENGTH = "--length-normalised"
+
+
+@pytest.fixture
+def quiz(run, model_folder):
+    """Copy the samples of a task to the folder of the commands."""
+    content = (model_folder / "samples_quiz_2026-01-01T00-00-00.123.jsonl").read_text()
+    Path("quiz.jsonl").write_text(content)
+
+
+@pytest.mark.parametrize("command", USES)
+@pytest.mark.parametrize("at_fit", [[], [BY_LENGTH]], ids=["plain", "by length"])
+def test_a_calibrator_reads_samples_as_its_fit_did(run, quiz, command, at_fit):
+    run("fit", "quiz.jsonl", "-m", "ts", "-o", "cal.json", *at_fit).succeeded()
+    done, said = run(*USES[command], "--json"), run(*USES[command], "--json", BY_LENGTH)
+    assert done.code == 0, done.err
+    if at_fit:
+        assert said == done
+    else:
+        said.failed(2, "not divided by the length of the answers", f"Leave {BY_LENGTH} out")
+    logits = open_rows("quiz.jsonl", length_normalised=bool(at_fit)).logits()
+    if command == "apply":
+        np.testing.assert_array_equal(np.load("out.npz")["probs"], load("cal.json").predict_proba(logits))
+
+
+def test_the_file_keeps_how_samples_were_read_and_that_columns_are_positions(run, quiz):
+    run("fit", "quiz.jsonl", "-m", "ts", "-o", "cal.json", BY_LENGTH).succeeded()
+    fitted_on = {"kind": "logits", "length_normalised": True, "positions": True}
+    assert json.loads(Path("cal.json").read_text())["fitted_on"] == fitted_on
+    run("adapt", "cal.json", "--priors", "0.4,0.3,0.2,0.1", "-o", "adapted.json").succeeded()
+    assert load("adapted.json").fitted_on_ == load("cal.json").fitted_on_
+    assert "logits divided by the length of the answers" in " ".join(load("cal.json").summary().split())
+
+
+def test_positions_are_not_classes(run, quiz):
+    """A file with class names is for other calibrators than those of samples; without names, who knows."""
+    rows = {"logits": np.zeros((6, 4)), "labels": np.arange(6) % 4}
+    np.savez("named.npz", **rows, classes=["ant", "bee", "cow", "dog"])
+    np.savez("nameless.npz", **rows)
+    run("fit", "quiz.jsonl", "-m", "ts", "-o", "samples.json", BY_LENGTH).succeeded()
+    run("fit", "named.npz", "-m", "ts", "-o", "named.json")
+    refused = run("apply", "samples.json", "named.npz", "-o", "out.npz")
+    refused.failed(2, "must be positions of answers", "found classes 'ant', 'bee', 'cow', 'dog'")
+    refused = run("apply", "named.json", "quiz.jsonl", "-o", "out.npz")
+    refused.failed(2, "must be classes 'ant', 'bee', 'cow', 'dog'", "found positions of answers")
+    done = run("apply", "samples.json", "nameless.npz", "-o", "out.npz")
+    assert done.code == 0
+    assert "nameless.npz: used as it is" in done.err
+
+
+def test_a_study_skips_samples_with_two_targets_and_says_so(run, model_folder):
+    """The folder of a model often has tasks with several right answers, as truthfulqa_mc2."""
+    two = model_folder / "samples_two_2026-01-01T00-00-00.123.jsonl"
+    line = sample(np.random.default_rng(1), 0, 4) | {"target": "[0, 1]"}
+    two.write_text(f"{json.dumps(line)}\n" * 3)
+    done = run("study", "run", model_folder, "--out", "s", *SMALL, "--json")
+    assert done.json["tasks"] == ["quiz__org__model"]
+    assert "one answer must be right; found the targets [0, 1]" in done.err
+    assert "The file is skipped." in done.err
+    refused = run("study", "run", two, "--out", "other", *SMALL)
+    refused.failed(2, "one answer must be right; found the targets [0, 1]", "Leave this file out")
+    assert "--labels" not in refused.err
+    (model_folder / "samples_quiz_2026-01-01T00-00-00.123.jsonl").unlink()
+    run("study", "run", model_folder, "--out", "other", *SMALL).failed(2, "Leave this file out")

@@ -216,3 +216,15 @@ def test_the_demo_takes_a_seed_and_writes_a_report_under_the_next_free_name(run,
     probs = make_calibrator("ts").fit(task.logits, task.labels).predict_proba(judged.logits)
     wanted = metrics.evaluate(probs, judged.labels, draws=20, random_state=1).to_dict()
     assert told == json.loads(json.dumps(wanted))
+
+
+def test_compare_takes_metrics_of_the_users_own(run, files):
+    Path("mine.py").write_text(
+        "def wrong(probs, labels):\n    return float((probs.argmax(1) != labels).mean())\n"
+    )
+    words = ("compare", "val.npz", "test.npz", "-m", "ts", "--metrics", "mine:wrong")
+    assert "wrong" in run(*words).succeeded().out
+    for method in run(*words, "--json").json["methods"].values():
+        scores = method["scores"]
+        assert abs(scores["wrong"]["value"] + scores["accuracy"]["value"] - 1) < 1e-12
+    run("compare", "val.npz", "-m", "ts", "--metrics", "mine:right").failed(2, "'mine:right' must name")

@@ -152,7 +152,7 @@ REFUSED = {
     "no labels": ([torch.zeros(2, 4)], "pair .* found a Tensor. Pass forward="),
     "three": ([(torch.zeros(2, 4), ONE, ONE)], "found a tuple of 3"),
     "dict": ([{"x": torch.zeros(2, 4), "label": ONE}], "found a dict with x, label"),
-    "float labels": ([(torch.zeros(2, 4), torch.zeros(2))], "whole numbers.*float32"),
+    "float labels": ([(torch.zeros(2, 4), torch.full((2,), 0.5))], "whole numbers.*float32"),
     "one-hot": ([(torch.zeros(2, 4), torch.zeros(2, 4).long())], r"\(2, 4\) for labels \(2, 4\)"),
     "pixels": ([(torch.zeros(2, 4, 3, 3), torch.zeros(2, 3, 3).long())], "with dim=-1. Set dim"),
     "classes": ([(torch.zeros(2, k), ONE) for k in (4, 5)], "with 4, then torch.float32 with 5"),

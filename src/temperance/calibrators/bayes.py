@@ -185,9 +185,11 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
             n_parameters=float(formula.effective_parameters.sum()),
         )
 
-    def log_temperature_std(self, logits: Any, *, dim: int = -1) -> Any:
+    def log_temperature_std(
+        self, logits: Any, *, dim: int | None = None, from_probs: bool | None = None
+    ) -> Any:
         """Return the posterior standard deviation of log T of each row, in the shape of `temperature`."""
-        return self._apply("log_temperature_std", logits, dim)
+        return self._apply("log_temperature_std", logits, dim, from_probs)
 
     def _describe(self) -> list[str]:
         formula = "p = E softmax(-map(-log softmax(z / T0)) T0 / T), log T = b + w . phi + v[class]"

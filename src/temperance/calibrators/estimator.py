@@ -25,7 +25,7 @@ from sklearn.utils import TransformerTags
 from sklearn.utils._set_output import ADAPTERS_MANAGER, _get_output_config
 
 from temperance import loaders
-from temperance.calibrators.fit_record import record_fit
+from temperance.calibrators.fit_record import record_fit, record_source
 from temperance.calibrators.label_shift import adapt_to_priors, adapt_to_rows, describe_adaptation
 from temperance.core.arrays import AnyArray, Vector
 from temperance.core.blocks import number_of_threads
@@ -33,15 +33,15 @@ from temperance.core.objective import FitData
 from temperance.core.solution import Solution
 from temperance.errors import InputError
 from temperance.formulas.fit_record import Baseline, FittedOn
-from temperance.formulas.model import Formula, Model, apply, apply_to_rows
+from temperance.formulas.model import Formula, Model, apply, apply_to_rows, are_plain_rows
 from temperance.inputs.containers import (
     check_column_names,
     column_names,
     framework_of,
-    is_matrix,
     names_of,
     open_labelled,
 )
+from temperance.inputs.probabilities import logits_from_probs, probability_floor
 from temperance.inputs.validation import check_choice, warn_of_probabilities
 
 QUANTILES = np.array([0.05, 0.5, 0.95])
@@ -161,6 +161,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         classes: Sequence[str] | Sequence[int] | None = None,
         dim: int = -1,
         ignore_index: int | None = None,
+        from_probs: bool = False,
     ) -> Self:
         """Fit to the logits and labels of rows that the classifier was not trained on.
 
@@ -180,6 +181,10 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
             The axis of the classes: 1 for the (N, K, H, W) logits of pixels.
         ignore_index : int, optional
             Rows with this label are left out.
+        from_probs : bool
+            Whether `logits` are probabilities, (N, K) or (N,), whose logarithms are calibrated. Then
+            `predict_proba(probs, from_probs=True)` and the other methods take probabilities too, raise small
+            ones to the same floor (`probability_floor`), and refuse them as logits.
 
         Examples
         --------
@@ -192,15 +197,28 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         >>> cal = TemperatureScaling().fit(pixels, labels, dim=1, ignore_index=255)
         >>> cal.n_rows_, cal.predict_proba(pixels, dim=1).shape, cal.temperature(pixels, dim=1).shape
         (550, (2, 3, 15, 20), (2, 15, 20))
+
+        Later pixels are read with the same `dim`, unless you pass another.
+
+        >>> from_probs = TemperatureScaling().fit(task.probabilities, task.labels, from_probs=True)
+        >>> from_probs.predict_proba([[0.7, 0.3, 0.0]], from_probs=True).round(1)
+        array([[0.7, 0.3, 0. ]])
         """
         self._check_options()
         number_of_threads()  # raises if the environment variable is not valid
-        data, class_names = _open_rows(logits, labels, sample_weight, classes, dim, ignore_index)
+        names, fitted_on, rows = column_names(logits), FittedOn(), logits
+        if from_probs:
+            fitted_on = FittedOn("probabilities", probability_floor(logits))
+            rows = logits_from_probs(logits, fitted_on.floor)
+            classes = names.tolist() if classes is None and names is not None else classes
+        data, class_names, at = _open_rows(
+            rows, labels, sample_weight, classes, dim, ignore_index, from_probs
+        )
         for name in list(vars(self)):
             if name.endswith("_"):
                 delattr(self, name)  # of an earlier fit
-        names = column_names(logits)
         model = record_fit(self._fit(data), data, class_names)
+        model = record_source(model, replace(fitted_on, dim=at), None)
         # Later steps may read the rows again. The solver's own numbers are in the formula, and not in a file.
         solution = replace(model.solution, passes=data.passes, parameters=np.empty(0), covariance=None)
         self.model_ = replace(model, solution=solution)
@@ -256,36 +274,41 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
             n_parameters=float(solution.parameters.size) if n_parameters is None else n_parameters,
         )
 
-    def transform(self, logits: Any, *, dim: int = -1) -> Any:
+    def transform(self, logits: Any, *, dim: int | None = None, from_probs: bool | None = None) -> Any:
         """Return calibrated logits, in the shape of the input: z / T(z), or log-probabilities.
 
         ETS, bayes and adapted calibrators give log-probabilities.
         For the (N,) logits of a binary classifier, the log-odds of class 1.
         """
-        result = self._apply("transform", logits, dim)
-        return result if framework_of(logits) or dim not in (-1, 1) else self._tabled(result, logits)
+        result = self._apply("transform", logits, dim, from_probs)
+        plain = dim in (None, -1, 1) and not framework_of(logits)
+        return self._tabled(result, logits) if plain else result
 
-    def predict_proba(self, logits: Any, *, dim: int = -1) -> Any:
-        """Return calibrated probabilities, (N, K), or in the shape of logits with more axes."""
-        return self._apply("predict_proba", logits, dim)
+    def predict_proba(self, logits: Any, *, dim: int | None = None, from_probs: bool | None = None) -> Any:
+        """Return calibrated probabilities, (N, K), or in the shape of logits with more axes.
 
-    def predict(self, logits: Any, *, dim: int = -1) -> Any:
+        As in all methods, `dim` is the axis of the classes, by default that of the fit. With from_probs=True,
+        `logits` are the classifier's probabilities, if the calibrator was fitted on such; with False, they
+        are logits even if they look like probabilities.
+        """
+        return self._apply("predict_proba", logits, dim, from_probs)
+
+    def predict(self, logits: Any, *, dim: int | None = None, from_probs: bool | None = None) -> Any:
         """Return the column of the predicted class, (N,), or the shape of the logits without the axis `dim`.
 
         A temperature or a map keeps the class of the largest logit, the classifier's own. With a class bias
         (`class_bias`, `bayes-bias`), or after `adapt`, it is the class of the largest calibrated probability,
         which may be another one.
         """
-        return self._apply("predict", logits, dim)
+        return self._apply("predict", logits, dim, from_probs)
 
-    def _apply(self, method: str, logits: Any, dim: int = -1) -> Any:
-        """Return what `method` gives for these logits, in a container like theirs."""
+    def _apply(self, method: str, logits: Any, dim: int | None, from_probs: bool | None) -> Any:
+        """Return what `method` gives for these logits, or probabilities, in a container like theirs."""
         model = model_of(self)
-        if is_matrix(logits, model.n_classes) and dim in (-1, 1):  # no container to open, as for single rows
-            warn_of_probabilities(logits)
+        if are_plain_rows(model, logits, dim, from_probs):
             return apply_to_rows(model, method, logits)
         self._check_names(logits)
-        return apply(model, method, logits, dim)
+        return apply(model, method, logits, dim, from_probs)
 
     def _check_names(self, logits: Any) -> None:
         """Raise if a data frame has other columns than the logits of the fit."""
@@ -332,7 +355,9 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         names = self.get_feature_names_out() if columns is None else columns
         return ADAPTERS_MANAGER.adapters[wanted].create_container(result, logits, columns=names)
 
-    def adapt(self, logits: Any = None, *, priors: ArrayLike | None = None) -> Self:
+    def adapt(
+        self, logits: Any = None, *, priors: ArrayLike | None = None, from_probs: bool | None = None
+    ) -> Self:
         """Return a calibrator for rows whose class frequencies differ from those of the fit (label shift).
 
         It has the same formula; its probabilities follow from Bayes' rule with the new frequencies, and
@@ -350,6 +375,8 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
             Unlabelled rows, from which the frequencies are estimated.
         priors : (K,) numbers > 0 that sum to 1, optional
             The frequencies, if they are known.
+        from_probs : bool, optional
+            Whether the rows are probabilities, as for `predict_proba`.
 
         Examples
         --------
@@ -368,7 +395,9 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         model, adapted = model_of(self), copy(self)
         if logits is not None:
             self._check_names(logits)
-        adapted.model_ = adapt_to_rows(model, logits) if priors is None else adapt_to_priors(model, priors)
+        adapted.model_ = (
+            adapt_to_rows(model, logits, from_probs) if priors is None else adapt_to_priors(model, priors)
+        )
         return adapted
 
     def summary(self) -> str:
@@ -428,14 +457,15 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         """
         loaders.load("save")(model_of(self), path, metadata=metadata, overwrite=overwrite)
 
-    def to_torch(self, dim: int = -1) -> Any:
+    def to_torch(self, dim: int | None = None, *, output: str = "logits") -> Any:
         """Return `transform` as a PyTorch module: `torch.nn.Sequential(model, cal.to_torch())`.
 
-        `dim` is the axis of the classes: 1 for the (N, K, H, W) logits of pixels.
+        With output="probabilities" it is `predict_proba`, as for `to_onnx` and `temperance export`.
+        `dim` is the axis of the classes: 1 for the (N, K, H, W) logits of pixels; by default that of the fit.
         """
         model = model_of(self)
         try:
-            return loaders.load("torch module")(model, dim)
+            return loaders.load("torch module")(model, dim, output)
         except ImportError as error:
             raise ImportError('to_torch needs PyTorch: pip install "temperance[torch]"') from error
 
@@ -489,21 +519,28 @@ class TemperatureCalibrator(Calibrator):
     temperature_quantiles_: Vector = fitted("temperature_quantiles")
     """5 %, 50 % and 95 % quantiles of T over the rows of the fit."""
 
-    def temperature(self, logits: Any, *, dim: int = -1) -> Any:
+    def temperature(self, logits: Any, *, dim: int | None = None, from_probs: bool | None = None) -> Any:
         """Return T(z) of each row, in the shape of the logits without the axis `dim` of the classes."""
-        return self._apply("temperature", logits, dim)
+        return self._apply("temperature", logits, dim, from_probs)
 
 
 def _open_rows(
-    logits: Any, labels: Any, sample_weight: Any, classes: Any, dim: int, ignore_index: int | None
-) -> tuple[FitData, tuple[str, ...] | None]:
-    """Return the rows of a fit, and the names of their classes if there are any."""
+    logits: Any,
+    labels: Any,
+    sample_weight: Any,
+    classes: Any,
+    dim: int,
+    ignore_index: int | None,
+    from_probs: bool,
+) -> tuple[FitData, tuple[str, ...] | None, int | None]:
+    """Return the rows of a fit, the names of their classes if any, and their axis if it is not the last."""
     if framework_of(logits) != "dask":
         opened = open_labelled(
             logits, labels, sample_weight, classes=classes, dim=dim, ignore_index=ignore_index
         )
-        warn_of_probabilities(opened.values)
-        return FitData(opened.rows(), opened.weights), opened.names
+        if not from_probs:
+            warn_of_probabilities(opened.values)
+        return FitData(opened.rows(), opened.weights), opened.names, opened.dim
     if dim not in (-1, 1) or ignore_index is not None:
         raise InputError(
             "dim and ignore_index are for arrays in memory; found a Dask collection. Put the classes last "
@@ -511,7 +548,7 @@ def _open_rows(
         )
     names = names_of(logits, classes, logits.shape[1] if logits.ndim == 2 else 2)
     data: FitData = loaders.load("dask fit data")(logits, labels, sample_weight, names)
-    return data, None if names is None else tuple(map(str, names))
+    return data, None if names is None else tuple(map(str, names)), None
 
 
 def estimate(value: float, error: Vector | float | None) -> str:

@@ -82,7 +82,7 @@ class EnsembleTemperatureScaling(Calibrator):
         formula = EnsembleFormula(float(np.exp(solution.parameters[0])), mixture_weights(solution.parameters))
         return self._model(data, formula, solution)
 
-    def temperature(self, logits: Any, *, dim: int = -1) -> Any:
+    def temperature(self, logits: Any, *, dim: int | None = None, from_probs: bool | None = None) -> Any:
         """Raise: with a mixture, a row has no temperature."""
         raise AttributeError(
             "EnsembleTemperatureScaling mixes probabilities, so a row has no temperature; its tempered part "

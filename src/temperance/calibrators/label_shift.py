@@ -26,7 +26,7 @@ from temperance.core.frequencies import (
     label_frequencies,
 )
 from temperance.errors import InputError
-from temperance.formulas.model import Model, apply
+from temperance.formulas.model import Model, apply, axis_of_classes, logits_for
 from temperance.inputs.containers import as_numpy, framework_of
 from temperance.inputs.validation import check_priors
 
@@ -37,11 +37,11 @@ SAMPLED_ROWS_PER_CLASS = 100  # enough for mean probabilities within 10 %
 MAX_NAMED = 5  # classes listed in a message
 
 
-def adapt_to_rows(model: Model, logits: Any) -> Model:
+def adapt_to_rows(model: Model, logits: Any, from_probs: bool | None = None) -> Model:
     """Return the model for rows like these unlabelled ones."""
     fitted = frequencies_at_fit(model)
     _check_classes(model.n_classes, fitted)
-    rows = _open_rows(replace(model, log_prior_ratio=None), logits)
+    rows = _open_rows(replace(model, log_prior_ratio=None), *logits_for(model, logits, from_probs))
     if not rows.n_rows:
         raise InputError("adapt needs unlabelled rows; found none. Pass the logits of some.")
     expected = _expected_frequencies(model, fitted)
@@ -119,12 +119,13 @@ def _check_classes(n_classes: int, fitted: LabelFrequencies) -> None:
         )
 
 
-def _open_rows(model: Model, logits: Any) -> ProbabilityRows:
+def _open_rows(model: Model, logits: Any, from_probs: bool | None) -> ProbabilityRows:
     if framework_of(logits) == "dask":
-        rows: ProbabilityRows = loaders.load("dask probability rows")(model, logits)
+        rows: ProbabilityRows = loaders.load("dask probability rows")(model, logits, from_probs)
         return rows
-    probs = as_numpy(apply(model, "predict_proba", logits))
-    return ProbabilityRows(probs.reshape(-1, model.n_classes))
+    probs = as_numpy(apply(model, "predict_proba", logits, from_probs=from_probs))
+    last = np.moveaxis(probs, axis_of_classes(model, None, logits), -1)
+    return ProbabilityRows(last.reshape(-1, model.n_classes))
 
 
 def _adapted(

@@ -84,7 +84,7 @@ class MonotoneScaling(Calibrator):
             standard_errors={"map_slopes": _errors(solution, objective, data)},
         )
 
-    def temperature(self, logits: Any, *, dim: int = -1) -> Any:
+    def temperature(self, logits: Any, *, dim: int | None = None, from_probs: bool | None = None) -> Any:
         """Raise: with a map, a row has no temperature."""
         raise AttributeError(
             "MonotoneScaling maps log-probabilities, so a row has no temperature. Use bayes, which has both "

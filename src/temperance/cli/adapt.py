@@ -75,7 +75,7 @@ def adapt(
         else:
             logits = opened.logits()
             with opened.stored.naming_file():
-                adapted = fitted.adapt(logits)
+                adapted = fitted.adapt(logits, from_probs=False if opened.kind == "probs" else None)
     adapted.save(out, overwrite=force)
     changes = frequency_changes(adapted.model_)
     if opened is not None:

@@ -101,6 +101,7 @@ def check(
             found = check_labelled(
                 fitted.model_, logits, columns, None,
                 name=rows.name, history=history, tolerance=tolerance, alpha=alpha,
+                from_probs=False if opened.kind == "probs" else None,
             )  # fmt: skip
     if report is not None:
         from temperance.report.history import write_history

@@ -36,6 +36,7 @@ Examples:
 @click.argument("val", type=cli_options.FILE)
 @click.argument("test", type=cli_options.FILE, required=False)
 @cli_options.method_names_option("ts,bayes,bayes-bias")
+@cli_options.metric_names_option
 @click.option("--report", type=cli_options.FILE, help="Write the whole comparison as one HTML page.")
 @cli_options.bins_option
 @click.option("--folds", type=click.IntRange(min=2), default=5, help="Without a test file.")
@@ -55,6 +56,7 @@ def compare(
     val: Path,
     test: Path | None,
     methods: list[str] | None,
+    metrics: list[str] | None,
     report: Path | None,
     bins: int,
     folds: int,
@@ -99,6 +101,7 @@ def compare(
             *val_rows,
             *test_rows,
             methods,
+            metrics,
             bins=bins,
             folds=folds,
             confidence=confidence,

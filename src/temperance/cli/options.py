@@ -161,6 +161,13 @@ def method_names_option(default: str) -> Callable[..., Any]:
     )
 
 
+metric_names_option = click.option(
+    "--metrics",
+    callback=split_names,
+    help="Additional metrics: functions of (probs, labels) as package.module:name, separated by commas.",
+)
+
+
 def check_output_file(out: Path, *inputs: Path | None, overwrite: bool) -> None:
     """Raise unless an output can be written; an input is never overwritten, even with --force."""
     from temperance.files import check_writable

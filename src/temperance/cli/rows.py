@@ -6,6 +6,7 @@ Probabilities of 0, or nearly, are raised to a floor, and the user is told.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from temperance.errors import Remedy, listed, on_one_line
 if TYPE_CHECKING:
     from temperance.calibrators import Calibrator
     from temperance.data import RowFile
+    from temperance.formulas.fit_record import FittedOn
 
 KIND_IN_WORDS = {"logits": "logits", "probs": "probabilities"}
 
@@ -23,27 +25,52 @@ KIND_IN_WORDS = {"logits": "logits", "probs": "probabilities"}
 def open_for_calibrator(
     path: Path, options: ReadOptions, fitted: Calibrator, output: Output, *, need_labels: bool = False
 ) -> RowFile:
-    """Open the rows to be calibrated, with the floor of the calibrator's fit.
+    """Open the rows to be calibrated, as those of the calibrator's fit were read.
 
     Labels are read if they are needed, or if the user names them. Raise unless the calibrator was fitted to
     rows of the same kind with the same classes.
     """
     from temperance.data import RowFile
 
-    rows = RowFile.open(path, options, need_labels=need_labels or options.label_column is not None)
+    need_labels |= options.label_column is not None
+    rows, fitted_on = RowFile.open(path, options, need_labels=need_labels), fitted.model_.record.fitted_on
+    by_length = None if fitted_on is None else fitted_on.length_normalised
+    if by_length and rows.length_normalised is False:
+        rows = RowFile.open(path, replace(options, length_normalised=True), need_labels=need_labels)
+    elif by_length is False and rows.length_normalised:
+        fact = "log-likelihoods must be those of the fit, not divided by the length of the answers"
+        raise rows.stored.file_error(f"{fact}; found the opposite.", Remedy("length_normalised"))
     refuse_calibrated(rows)
-    fitted_on, kind = fitted.model_.record.fitted_on, KIND_IN_WORDS[rows.kind]
+    kind = KIND_IN_WORDS[rows.kind]
     if fitted_on is not None and fitted_on.kind != kind and not options.from_probs:
         fact = f"must hold {fitted_on.kind}, which the calibrator was fitted to; found {kind}."
         if kind == "probabilities":
             said = "If they are the classifier's own probabilities, say so."
             raise rows.stored.file_error(f"{fact} {said}", Remedy("from_probs", (True,)))
         raise rows.stored.file_error(f"{fact} Save their softmax under the name probs.")
-    check_same_classes(rows, getattr(fitted, "class_names_", None), "the calibrator")
+    _check_columns(rows, fitted_on, getattr(fitted, "class_names_", None))
+    if by_length and rows.length_normalised is None:
+        output.tell(f"{on_one_line(path.name)}: used as it is; the calibrator was fitted on {fitted_on}")
     if fitted_on is None or fitted_on.kind != "probabilities":
         return with_floor(rows, output)
     # Older calibrator files have no floor: there, a probability of 0 was the logit -inf.
     return with_floor(rows, output, fitted_on.floor or 0.0, "at the fit")
+
+
+def _check_columns(rows: RowFile, fitted_on: FittedOn | None, names: Sequence[str] | None) -> None:
+    """Raise if columns are positions of answers at the fit and named classes here, or the reverse."""
+    at_fit, here = (f"classes {listed(named)}" if named else "" for named in (names, rows.class_names))
+    answers = "positions of answers, as in samples of lm-evaluation-harness"
+    if fitted_on is not None and fitted_on.positions:
+        at_fit = answers
+    if rows.length_normalised is not None:
+        here = answers
+    if at_fit and here and (at_fit == answers) != (here == answers) and names != rows.class_names:
+        raise rows.stored.file_error(
+            f"the columns must be {at_fit}, which the calibrator was fitted to; found {here}. Choose the "
+            "file or the calibrator of the same classifier."
+        )
+    check_same_classes(rows, names, "the calibrator")
 
 
 def refuse_calibrated(rows: RowFile) -> None:
@@ -105,11 +132,16 @@ def with_floor(rows: RowFile, output: Output, floor: float | None = None, whose:
 
 
 def record_rows(fitted: Calibrator, rows: RowFile, class_names: Sequence[str] | None) -> None:
-    """Record what only the file tells about the rows of a fit: kind of numbers, floor and class names."""
+    """Record what only the file tells about the rows of a fit: how they were read, and class names."""
     from temperance.calibrators.fit_record import record_source
     from temperance.formulas.fit_record import FittedOn
 
-    source = FittedOn("probabilities", rows.floor) if rows.kind == "probs" else FittedOn("logits")
+    source = FittedOn(
+        KIND_IN_WORDS[rows.kind],
+        rows.floor if rows.kind == "probs" else None,
+        rows.length_normalised,
+        positions=None if rows.length_normalised is None else True,
+    )
     fitted.model_ = record_source(fitted.model_, source, class_names)
 
 

@@ -22,10 +22,10 @@ from temperance.cli.options import (
     check_output_file,
     force_option,
     method_names_option,
+    metric_names_option,
     read_options,
     seed_option,
     separated,
-    split_names,
 )
 from temperance.cli.output import Output, new_table, output_options
 from temperance.data.read_options import ReadOptions
@@ -66,11 +66,7 @@ _EVERY = 60.0  # seconds between progress lines without a terminal
 @click.argument("tasks", type=FILE, nargs=-1, required=True)
 @click.option("-o", "--out", type=FILE, required=True, help="Folder of the study; created if missing.")
 @method_names_option("all but pts-plain and ...-sgd")
-@click.option(
-    "--metrics",
-    callback=split_names,
-    help="Additional metrics: functions of (probs, labels) as package.module:name, separated by commas.",
-)
+@metric_names_option
 @read_options("length_normalised")
 @click.option(
     "--sizes",

@@ -28,7 +28,7 @@ log = logging.getLogger("temperance")
 _TYPES = {**dict.fromkeys(ONE_PER_ROW, np.float64), "predict": np.intp}  # of what is one number for each row
 
 
-def apply(model: Model, method: str, logits: Any, dim: int = -1) -> da.Array:
+def apply(model: Model, method: str, logits: Any, dim: int = -1, from_probs: bool | None = None) -> da.Array:
     """Return the result of `method` for these logits, as a Dask array in the same blocks of rows.
 
     The methods of a calibrator call it for a Dask collection.
@@ -43,6 +43,8 @@ def apply(model: Model, method: str, logits: Any, dim: int = -1) -> da.Array:
         (N, K), or (N,) for a binary classifier.
     dim : int
         Axis of the classes; it must be the last.
+    from_probs : bool, optional
+        False if these are logits even if they look like probabilities.
 
     Examples
     --------
@@ -69,7 +71,7 @@ def apply(model: Model, method: str, logits: Any, dim: int = -1) -> da.Array:
     return da.map_blocks(
         _on_block,
         array,
-        partial(apply_in_memory, model, method),
+        partial(apply_in_memory, model, method, from_probs=from_probs),
         dtype=dtype,
         meta=np.empty((0,) * n_dimensions, dtype),
         token=f"temperance-{method}",
@@ -151,6 +153,8 @@ class DaskProbabilityRows(ProbabilityRows):
         The fitted model of a calibrator, its `model_`.
     logits : Dask array or data frame
         Unlabelled rows.
+    from_probs : bool, optional
+        False if these are logits even if they look like probabilities.
 
     Examples
     --------
@@ -164,22 +168,22 @@ class DaskProbabilityRows(ProbabilityRows):
     4
     """
 
-    def __init__(self, model: Model, logits: Any) -> None:
+    def __init__(self, model: Model, logits: Any, from_probs: bool | None = None) -> None:
         array = as_array(logits)
         check_dask_shape(array)
         check_columns(model, array.shape, array.ndim - 1)
         lengths = lengths_of(array)
         self.n_rows, self.passes = sum(lengths), 0
-        self._model = model
+        self._predict = partial(apply_in_memory, model, "predict_proba", from_probs=from_probs)
+        self._n_classes = model.n_classes
         self._parts = list(zip(row_blocks(array), np.cumsum([0, *lengths[:-1]]).tolist(), strict=True))
 
     def sums(self, ratio: Vector) -> Sums:
         """Return sums over all rows."""
         self.passes += 1
         log.info("pass %d over %d rows in %d parts: adapt", self.passes, self.n_rows, len(self._parts))
-        n_classes = self._model.n_classes
-        job = partial(_part_sums, self._model, ratio, hessian_step_for(self.n_rows, n_classes))
-        task, size = delayed(job, pure=False), self.n_rows * n_classes
+        job = partial(_part_sums, self._predict, ratio, hessian_step_for(self.n_rows, self._n_classes))
+        task, size = delayed(job, pure=False), self.n_rows * self._n_classes
         (total,) = compute(add_in_tree([task(*part, size) for part in self._parts]))
         return Sums(*total)
 
@@ -187,18 +191,16 @@ class DaskProbabilityRows(ProbabilityRows):
         """Return every `step`-th row, in memory."""
         take = delayed(lambda block, start: np.array(np.asarray(block)[-start % step :: step]), pure=False)
         taken = compute(*(take(*part) for part in self._parts))
-        return ProbabilityRows(
-            np.asarray(apply_in_memory(self._model, "predict_proba", np.concatenate(taken)))
-        )
+        return ProbabilityRows(np.asarray(self._predict(np.concatenate(taken))))
 
 
 def _part_sums(
-    model: Model, ratio: Vector, hessian_step: int, block: Any, start: int, size: int
+    predict: Callable[..., Any], ratio: Vector, hessian_step: int, block: Any, start: int, size: int
 ) -> tuple[Vector, ...] | None:
     logits = np.asarray(block)
     if not len(logits):
         return None
     with threads(1), kernels_of_size(size), rows_from(start):  # the threads are the engine's
-        probs = np.asarray(apply_in_memory(model, "predict_proba", logits))
+        probs = np.asarray(predict(logits))
         sums = ProbabilityRows(probs, hessian_step).sums(ratio)
     return tuple(vars(sums).values())

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from temperance.data.formats import ARRAYS, check_file, format_of, open_members
 from temperance.data.formats.columns import check_number_of_classes
+from temperance.data.formats.harness import are_samples
 from temperance.data.lazy_array import FILL_BYTES, LazyArray
 from temperance.data.read_options import KINDS, MARK_KEY, PARTS, ReadOptions
 from temperance.errors import InputError, Remedy, file_error, listed, rows_from
@@ -61,6 +62,9 @@ class RowFile:
         Smaller probabilities are raised to this value; None means the floor of the rows themselves.
     raises : bool, or None
         Whether there are smaller ones; None if that is not known.
+    length_normalised : bool, or None
+        For samples of lm-evaluation-harness, whose columns are positions of answers: whether log-likelihoods
+        are divided by the length of the answers. None for other files.
 
     Examples
     --------
@@ -85,6 +89,7 @@ class RowFile:
     calibrated_by: str | None = None
     floor: float | None = None
     raises: bool | None = None
+    length_normalised: bool | None = None
 
     @classmethod
     def open(cls, path: Path, options: ReadOptions, *, need_labels: bool = True) -> RowFile:
@@ -106,7 +111,9 @@ class RowFile:
         calibrated_by, mark = None, members.get(MARK_KEY)
         if mark is not None and mark.dtype.kind == "U":
             calibrated_by = " ".join(mark.labels().ravel().tolist())
+        normalised = options.length_normalised if are_samples(members) else None
         rows = cls(path, stored.key, kind, None, stored, names, labels, ids, calibrated_by, options.floor)
+        rows = replace(rows, length_normalised=normalised)
         return rows.with_labels() if need_labels or options.labels is not None else rows
 
     def with_labels(self) -> RowFile:

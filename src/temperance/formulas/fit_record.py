@@ -21,13 +21,31 @@ BASELINE_SHARES = np.arange(21) / 20
 
 @dataclass(frozen=True)
 class FittedOn:
-    """What the classifier gave: logits, or probabilities whose logarithms were calibrated.
+    """How the rows of a fit were read. Later rows must be read alike.
 
-    `floor` is what smaller probabilities were raised to; None if a probability of 0 became the logit -inf.
+    Attributes
+    ----------
+    kind : {"logits", "probabilities"}
+        What the classifier gave; of probabilities, the logarithms were calibrated.
+    floor : float or None
+        Smaller probabilities were raised to it; None if a probability of 0 became the logit -inf.
+    length_normalised : bool or None
+        Whether log-likelihoods of lm-evaluation-harness were divided by the length of the answers; None if
+        the rows were not such samples, or if that is not known.
+    positions : bool or None
+        True if the columns are positions of answers (first, second, ...), not classes.
+    dim : int or None
+        The axis of the classes, counted from the first, if it was not the last.
     """
 
     kind: str = "logits"
     floor: float | None = None
+    length_normalised: bool | None = None
+    positions: bool | None = None
+    dim: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.kind}{' divided by the length of the answers' if self.length_normalised else ''}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +92,7 @@ class FitRecord:
     class_names : tuple of str
         Names of the classes, in the order of the columns.
     fitted_on : FittedOn
-        What the classifier gave.
+        How the rows were read.
     data_hash : str
         Digest of logits and labels: fits to the same rows have the same.
     date : str
@@ -101,7 +119,7 @@ class FitRecord:
     def describe(self) -> str:
         """Return the names of the classes and the source of the fit, one line for each that is known."""
         parts = [
-            self.fitted_on and f"fitted on {self.fitted_on.kind}",
+            self.fitted_on and f"fitted on {self.fitted_on}",
             self.date and self.date[:10],
             self.library_version and f"temperance {self.library_version}",
         ]

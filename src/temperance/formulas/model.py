@@ -27,6 +27,7 @@ from temperance.core.solution import Solution
 from temperance.errors import InputError
 from temperance.formulas.fit_record import FitRecord
 from temperance.inputs.containers import framework_of, open_logits
+from temperance.inputs.probabilities import logits_from_probs
 from temperance.inputs.validation import check_peaks, check_unmasked, warn_of_probabilities
 
 Shape = tuple[int, ...]
@@ -150,18 +151,75 @@ class Model:
         return replace(self, formula=self.formula.from_arrays(own), log_prior_ratio=arrays.get(SHIFT))
 
 
-def apply(model: Model, method: str, logits: Any, dim: int = -1) -> Any:
-    """Return what `method` gives for these logits, in a container like theirs."""
+def apply(
+    model: Model, method: str, logits: Any, dim: int | None = None, from_probs: bool | None = None
+) -> Any:
+    """Return what `method` gives for these logits, or probabilities, in a container like theirs."""
+    logits, from_probs = logits_for(model, logits, from_probs)
+    dim = axis_of_classes(model, dim, logits)
     framework = framework_of(logits)
     if framework is not None:
-        return loaders.load(f"{framework} apply")(model, method, logits, dim)
+        return loaders.load(f"{framework} apply")(model, method, logits, dim, from_probs)
     opened = open_logits(logits, dim)
-    warn_of_probabilities(opened.values)
+    check_kind(model, opened.values, from_probs)
     check_columns(model, opened.shape, opened.dim)
     result = apply_to_rows(model, method, opened.values)
     if method == "transform" and opened.binary:
         result = result[:, 1] - result[:, 0]
     return opened.close(result)
+
+
+def logits_for(model: Model, given: Any, from_probs: bool | None) -> tuple[Any, bool | None]:
+    """Return the logits of given rows, and what is known of them: False if they are logits for sure.
+
+    Of probabilities they are the logarithms, with the floor of the fit, so that 0 always means the same.
+    """
+    if not from_probs:
+        return given, from_probs
+    fitted_on = model.record.fitted_on
+    if fitted_on is not None and fitted_on.kind != "probabilities":
+        raise InputError(
+            f"this {model.name} was fitted on {fitted_on.kind}, and later rows must be the same; found "
+            "probabilities (from_probs=True). Fit it with from_probs=True, or pass logits."
+        )
+    floor = None if fitted_on is None else fitted_on.floor
+    return logits_from_probs(given, floor or 0.0), False
+
+
+def check_kind(model: Model, values: NDArray[Any] | BFloat16, from_probs: bool | None) -> None:
+    """Warn of logits that look like probabilities; refuse them if the model was fitted on probabilities.
+
+    If the caller says that they are logits, with from_probs=False, they are.
+    """
+    if from_probs is None:
+        fitted_on = model.record.fitted_on
+        warn_of_probabilities(values, refuse=fitted_on is not None and fitted_on.kind == "probabilities")
+
+
+def are_plain_rows(model: Model, logits: Any, dim: int | None, from_probs: bool | None) -> bool:
+    """Say whether these are an (N, K) array of logits, with no container to open; their kind is then checked.
+
+    A service asks it for every request, so it calls little.
+    """
+    if from_probs or dim not in (None, -1, 1) or type(logits) is not np.ndarray or logits.dtype.kind != "f":
+        return False
+    fitted_on = model.record.fitted_on
+    if logits.ndim != 2 or logits.shape[1] != model.n_classes:
+        return False
+    if dim is None and fitted_on is not None and fitted_on.dim == 0:
+        return False
+    if from_probs is None:
+        warn_of_probabilities(logits, refuse=fitted_on is not None and fitted_on.kind == "probabilities")
+    return True
+
+
+def axis_of_classes(model: Model, dim: int | None, logits: Any = None) -> int:
+    """Return the axis of the classes: as given, else as at the fit if these logits have it, else the last."""
+    if dim is not None:
+        return dim
+    fitted_on = model.record.fitted_on
+    at_fit = None if fitted_on is None else fitted_on.dim
+    return -1 if at_fit is None or at_fit >= getattr(logits, "ndim", at_fit + 1) else at_fit
 
 
 def apply_to_rows(

@@ -84,6 +84,8 @@ class Labelled:
     columns: NDArray[np.intp]
     weights: NDArray[np.float64] | None
     names: tuple[str, ...] | None
+    dim: int | None = None
+    """The axis of the classes, if it is not the last."""
 
     def rows(self) -> LogitRows:
         """Return the rows, checked in one pass over the logits."""
@@ -106,12 +108,6 @@ def framework_of(logits: Any) -> str | None:
 def _is_dask(values: Any) -> bool:
     package = type(values).__module__.partition(".")[0]
     return package in ("dask", "dask_expr") and hasattr(values, "__dask_graph__")
-
-
-def is_matrix(logits: Any, n_classes: int) -> bool:
-    """Say whether logits are already an (N, K) array of floating point numbers."""
-    plain = type(logits) is np.ndarray and logits.dtype.kind == "f"
-    return plain and logits.ndim == 2 and logits.shape[1] == n_classes
 
 
 def open_logits(logits: Any, dim: int = -1) -> Logits:
@@ -161,7 +157,8 @@ def open_labelled(
     n_rows, n_classes = values.shape
     columns = check_labels(given, n_rows, n_classes, names)
     as_text = None if names is None else tuple(map(str, names))
-    return Labelled(values, columns, check_sample_weight(weights, len(values)), as_text)
+    at = None if opened.dim == len(opened.shape) - 1 else opened.dim
+    return Labelled(values, columns, check_sample_weight(weights, len(values)), as_text, at)
 
 
 def names_of(logits: Any, classes: Any, n_classes: int) -> Names | None:

@@ -88,8 +88,8 @@ def check_logits_shape(values: NDArray[Any] | BFloat16) -> None:
         )
 
 
-def warn_of_probabilities(values: NDArray[Any] | BFloat16) -> bool:
-    """Warn if the first rows all look like probabilities; return whether they do.
+def warn_of_probabilities(values: NDArray[Any] | BFloat16, *, refuse: bool = False) -> bool:
+    """Warn if the first rows all look like probabilities, or `refuse` them; return whether they do.
 
     (N,) scores of a binary classifier arrive as the columns [0, z].
     """
@@ -108,6 +108,11 @@ def warn_of_probabilities(values: NDArray[Any] | BFloat16) -> bool:
     if off.any() and not scores:
         return False
     what = "numbers that are all from 0 to 1" if scores else "rows of numbers from 0 to 1 that sum to 1"
+    if refuse:
+        raise InputError(
+            f"the calibrator was fitted on probabilities, and logits are their logarithms; found {what}.",
+            remedy=Remedy("from_probs", (True, False) if scores else (True,)),
+        )
     warn_user(
         InputWarning(
             f"logits are unbounded scores; found {what}, like probabilities.",

@@ -17,7 +17,7 @@ from temperance.calibrators.estimator import model_of
 from temperance.core.arrays import Vector
 from temperance.errors import InputError, Remedy
 from temperance.files import utc_now
-from temperance.formulas.model import Model, check_columns
+from temperance.formulas.model import Model, axis_of_classes, check_columns, check_kind, logits_for
 from temperance.inputs.containers import as_numpy, names_of, open_logits
 from temperance.inputs.labels import Names, check_labels
 from temperance.inputs.validation import check_number
@@ -173,8 +173,9 @@ def check(
     history: str | Path | None = None,
     tolerance: float = TOLERANCE,
     alpha: float = ALPHA,
-    dim: int = -1,
+    dim: int | None = None,
     name: str = "",
+    from_probs: bool | None = None,
 ) -> Check:
     """Check whether a calibrator is still right on new rows, and what to do if it is not.
 
@@ -198,10 +199,12 @@ def check(
         of a class: 0.02 is 2 percentage points.
     alpha : float
         Probability of a false alarm over all checks.
-    dim : int
-        The axis of the classes.
+    dim : int, optional
+        The axis of the classes; by default that of the fit.
     name : str
         What the history calls these rows.
+    from_probs : bool, optional
+        Whether the rows are probabilities, as for `Calibrator.predict_proba`.
 
     Returns
     -------
@@ -223,7 +226,8 @@ def check(
     """
     model = model_of(calibrator)
     names = names_of(logits, None, model.n_classes) or model.record.class_names
-    return check_labelled(model, logits, labels, names, history, tolerance, alpha, dim, name)
+    logits, from_probs = logits_for(model, logits, from_probs)
+    return check_labelled(model, logits, labels, names, history, tolerance, alpha, dim, name, from_probs)
 
 
 def check_labelled(
@@ -234,8 +238,9 @@ def check_labelled(
     history: str | Path | None,
     tolerance: float,
     alpha: float,
-    dim: int = -1,
+    dim: int | None = None,
     name: str = "",
+    from_probs: bool | None = None,
 ) -> Check:
     """Check rows whose labels are among these class names; without names, labels are column indices.
 
@@ -244,7 +249,8 @@ def check_labelled(
     """
     check_number("alpha", alpha, "between 0 and 0.5, such as 0.05", lambda a: 0 < a <= 0.5)
     limits = allowed(model, tolerance)
-    opened = open_logits(logits, dim)
+    opened = open_logits(logits, axis_of_classes(model, dim, logits))
+    check_kind(model, opened.values, from_probs)
     check_columns(model, opened.shape, opened.dim)
     if not len(opened.values):
         raise InputError("check needs rows; found none. Pass the logits of at least one row.")

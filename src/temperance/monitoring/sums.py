@@ -38,7 +38,7 @@ from temperance.core.row_block import kernels_of_size
 from temperance.errors import InputError
 from temperance.formulas.fit_record import Baseline
 from temperance.formulas.model import Model, apply_to_rows
-from temperance.inputs.validation import check_number, warn_of_probabilities
+from temperance.inputs.validation import check_number
 from temperance.json_fields import (
     Check,
     Field,
@@ -255,7 +255,6 @@ def sum_rows(
     model: Model, limits: Limits, values: NDArray[Any] | BFloat16, columns: Indices | None
 ) -> tuple[str, PredictionSums, LabelledSums | None]:
     """Calibrate the rows block by block; return their digest, counts, and sums over labels, if `columns`."""
-    warn_of_probabilities(values)
     digest = hashlib.sha256(np.array(values.shape, "<i8").tobytes())
     predictions, labelled = [], []
     n_rows, n_classes = values.shape

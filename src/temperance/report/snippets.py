@@ -85,10 +85,8 @@ def python_lines(comparison: Comparison, snippets: Snippets) -> list[str]:
 
 def _use(from_probs: bool) -> list[str]:
     lines = ["# In the service, which needs NumPy alone:", f'predictor = temperance.serving.load("{_FILE}")']
-    if from_probs:
-        floor = "floor=predictor.fitted_on.floor"
-        lines.append(f"logits = temperance.logits_from_probs(classifier_probs, {floor})")
-    return [*lines, "probs = predictor.predict_proba(logits)"]
+    rows = "classifier_probs, from_probs=True" if from_probs else "logits"
+    return [*lines, f"probs = predictor.predict_proba({rows})"]
 
 
 def _fit(comparison: Comparison, calibrator: Calibrator) -> list[str]:

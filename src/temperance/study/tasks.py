@@ -18,13 +18,17 @@ from temperance.data.formats import FORMATS, format_of, open_members
 from temperance.data.formats.harness import are_samples
 from temperance.data.read_options import PARTS, ReadOptions
 from temperance.data.rows_file import RowFile, open_rows, parts_of
-from temperance.errors import InputError, Remedy
+from temperance.errors import InputError, InputWarning, Remedy, warn_user
 from temperance.files import sha256
 from temperance.inputs.containers import open_logits
 from temperance.inputs.validation import INSPECTED_ROWS, warn_of_probabilities
 
 _NEEDED = "as .npz with logits_val, labels_val, logits_test and labels_test, or as harness samples"
 _SAMPLES_NAME = re.compile(r"samples_(.+)_\d{4}-\d\d-\d\dT[\d.-]+")
+
+
+class UnusableSamplesError(InputError):
+    """Samples of lm-evaluation-harness whose answers or labels cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +92,8 @@ def find_tasks(paths: Iterable[str | Path], *, length_normalised: bool = False) 
     """Return the tasks in files and folders, by name, each file once.
 
     Raise if there is none, or if two have the same name or are copies of the same file. In a folder, other
-    files are skipped.
+    files are skipped; so are samples that cannot be used, such as those with several right answers, with a
+    warning.
 
     Parameters
     ----------
@@ -109,9 +114,22 @@ def find_tasks(paths: Iterable[str | Path], *, length_normalised: bool = False) 
     [('cifar10__resnet', 3, 3)]
     >>> folder.cleanup()
     """
-    files = dict.fromkeys(file.resolve() for path in map(Path, paths) for file in _files(path))
+    given = list(map(Path, paths))
+    files = dict.fromkeys(file.resolve() for path in given for file in _files(path))
+    named = {path.resolve() for path in given}
     options = ReadOptions(length_normalised=length_normalised)
-    tasks = sorted((_describe(file, options) for file in files), key=lambda task: task.name)
+    tasks, skipped = [], []
+    for file in files:
+        try:
+            tasks.append(_describe(file, options))
+        except UnusableSamplesError as error:
+            if file in named:
+                raise
+            skipped.append(error)
+            warn_user(InputWarning(f"{error.where}: {error.fact}", "The file is skipped."))
+    if skipped and not tasks:
+        raise skipped[0]
+    tasks.sort(key=lambda task: task.name)
     if length_normalised and not any(task.options.length_normalised for task in tasks):
         raise InputError(
             "the tasks must be samples of lm-evaluation-harness, .jsonl, to be normalised by length; "
@@ -167,7 +185,11 @@ def _describe(path: Path, of_samples: ReadOptions) -> TaskFile:
 
 def _describe_samples(path: Path, options: ReadOptions) -> TaskFile:
     """Describe samples, named by their task and by the folder, which the harness names after the model."""
-    n_rows, n_classes = open_rows(path).shape
+    try:
+        n_rows, n_classes = open_rows(path).shape
+    except InputError as error:  # a study has no other file with the labels
+        advice = "Leave this file out, or drop the lines without one right answer."
+        raise UnusableSamplesError(error.fact, advice=advice, where=error.where) from None
     if n_rows < 2:
         raise InputError(f"{path} must have questions to fit and others to test; found one question.")
     usual = _SAMPLES_NAME.fullmatch(_stem(path))

@@ -87,10 +87,11 @@ def collect_logits(
     Parameters
     ----------
     model : module or function
-        It returns logits, (B, K) or with more axes, (B,) for a binary classifier, or a container of them: an
-        object with `.logits`, a dict with "logits", a tuple with the logits first.
+        It returns logits, (B, K) or with more axes, (B,) or (B, 1) for a binary classifier, or a container of
+        them: an object with `.logits`, a dict with "logits", a tuple with the logits first.
     loader : iterable of batches
-        Pairs (inputs, labels), or dicts with "labels" and the model's arguments.
+        Pairs (inputs, labels), or dicts with "labels" and the model's arguments. Labels may be floats, as for
+        BCEWithLogitsLoss, if they are whole numbers.
     device : optional
         Where inputs are moved to; by default the device of the model's first parameter.
     dim : int
@@ -197,8 +198,14 @@ def _logits_in(output: Any) -> Tensor:
 def _rows(output: Any, labels: Any, dim: int, ignore_index: int | None) -> tuple[Tensor, Tensor]:
     """Return logits (N, K) or (N,) and labels (N,), without the rows to be ignored, on the CPU."""
     z, y = _logits_in(output), torch.as_tensor(labels)
-    if y.is_floating_point():
-        raise InputError(f"labels must be whole numbers, the column of each class; found {y.dtype}.")
+    if y.is_floating_point() and not bool((y == y.trunc()).all()):
+        found = f"{y.dtype} such as {float(y[y != y.trunc()][0]):.4g}"
+        raise InputError(
+            f"labels must be whole numbers, the column of each class; found {found}. Pass forward=, a "
+            "function (model, batch) -> (logits, labels)."
+        )
+    if z.ndim == 2 and z.shape[1] == 1 and y.shape in (z.shape, z.shape[:1]):
+        z, y = z[:, 0], y.reshape(-1)  # the head of a binary classifier, for BCEWithLogitsLoss
     binary = z.ndim == 1
     if not binary and -z.ndim <= dim < z.ndim:
         z = z.movedim(dim, -1)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,10 +21,10 @@ from temperance.core.ops import TensorOps
 from temperance.core.tensor_rows import TensorRows
 from temperance.errors import InputError
 from temperance.files import check_writable, write_atomically
-from temperance.formulas.model import ONE_PER_ROW, Model, check_columns, evaluate
+from temperance.formulas.model import ONE_PER_ROW, Model, axis_of_classes, check_columns, check_kind, evaluate
 from temperance.formulas.model import apply as apply_in_memory
 from temperance.inputs.containers import open_logits
-from temperance.inputs.validation import INSPECTED_ROWS, warn_of_probabilities
+from temperance.inputs.validation import INSPECTED_ROWS, check_choice
 
 NO_DOUBLES = {"mps"}  # devices without float64
 
@@ -122,6 +123,10 @@ class TorchOps:
 TORCH: TensorOps = TorchOps()
 
 
+METHOD_FOR = {"logits": "transform", "probabilities": "predict_proba"}
+"""The method of a calibrator that gives each output of a module."""
+
+
 class CalibratorModule(nn.Module):
     """The result of `Calibrator.to_torch`: `transform` for tensors of any shape, device and float type.
 
@@ -134,8 +139,11 @@ class CalibratorModule(nn.Module):
     Parameters
     ----------
     calibrator : a fitted calibrator
-    dim : int
-        The axis of the classes. (N,) logits are those of a binary classifier if there are two classes.
+    dim : int, optional
+        The axis of the classes, by default that of the fit. (N,) logits are those of a binary classifier if
+        there are two classes, and so are (N, 1) logits.
+    output : {"logits", "probabilities"}
+        What it returns.
 
     Examples
     --------
@@ -149,18 +157,20 @@ class CalibratorModule(nn.Module):
     torch.Size([2, 3])
     """
 
-    method = "transform"
-
-    def __init__(self, calibrator: Calibrator | Model, dim: int = -1) -> None:
+    def __init__(
+        self, calibrator: Calibrator | Model, dim: int | None = None, output: str = "logits"
+    ) -> None:
         super().__init__()
+        check_choice("output", output, tuple(METHOD_FOR))
+        self.method = METHOD_FOR[output]
         self._model = model_of(calibrator)
-        self.dim = dim
+        self.dim = axis_of_classes(self._model, dim)
         for name, values in self._model.arrays().items():
             self.register_buffer(name, torch.from_numpy(np.array(values, np.float64, order="C")))
 
     def forward(self, logits: Tensor) -> Tensor:
-        """Return calibrated logits."""
-        return _compute(self._model, dict(self.named_buffers()), self.method, logits, self.dim, check=False)
+        """Return calibrated logits or probabilities."""
+        return _compute(self._model, dict(self.named_buffers()), self.method, logits, self.dim)
 
     def extra_repr(self) -> str:
         """Describe the calibrator."""
@@ -176,12 +186,6 @@ class CalibratorModule(nn.Module):
                 # .half() is meant for the model; rounding the fitted numbers would change the calibrator.
                 self._buffers[name] = before[name].to(moved.device)
         return self
-
-
-class _Probabilities(CalibratorModule):
-    """Logits to probabilities."""
-
-    method = "predict_proba"
 
 
 def save_program(calibrator: Calibrator | Model, path: str | Path, *, overwrite: bool = False) -> None:
@@ -203,13 +207,15 @@ def save_program(calibrator: Calibrator | Model, path: str | Path, *, overwrite:
     check_writable(path, overwrite=overwrite)
     example = torch.zeros(2, model.n_classes)
     shapes = {"logits": {0: torch.export.Dim("batch")}}
-    program = torch.export.export(_Probabilities(model).eval(), (example,), dynamic_shapes=shapes)
+    program = torch.export.export(
+        CalibratorModule(model, -1, "probabilities").eval(), (example,), dynamic_shapes=shapes
+    )
     content = io.BytesIO()
     torch.export.save(program, content)
     write_atomically(path, content.getvalue(), overwrite=overwrite)
 
 
-def apply(model: Model, method: str, logits: Tensor, dim: int = -1) -> Tensor:
+def apply(model: Model, method: str, logits: Tensor, dim: int = -1, from_probs: bool | None = None) -> Tensor:
     """Return the result of `method` for logits with classes in `dim`, on their device, in their type.
 
     Gradients flow through it. The methods of a calibrator call it for tensors that NumPy cannot handle.
@@ -224,6 +230,8 @@ def apply(model: Model, method: str, logits: Tensor, dim: int = -1) -> Tensor:
         Of any shape.
     dim : int
         Axis of the classes.
+    from_probs : bool, optional
+        False if these are logits even if they look like probabilities.
 
     Examples
     --------
@@ -240,13 +248,22 @@ def apply(model: Model, method: str, logits: Tensor, dim: int = -1) -> Tensor:
         name: torch.from_numpy(np.array(values, np.float64)).to(working_dtype(logits)).to(logits.device)
         for name, values in model.arrays().items()
     }
-    return _compute(model, arrays, method, logits, dim, check=True)
+    check = partial(_check, model, method, from_probs)
+    return _compute(model, arrays, method, logits, dim, check)
 
 
 def _compute(
-    model: Model, arrays: dict[str, Tensor], method: str, logits: Tensor, dim: int, *, check: bool
+    model: Model,
+    arrays: dict[str, Tensor],
+    method: str,
+    logits: Tensor,
+    dim: int,
+    check: Callable[[Tensor, Tensor], None] | None = None,
 ) -> Tensor:
-    """Return the result of `method`, with the fitted numbers in `arrays`; invalid rows raise if checked."""
+    """Return the result of `method`, with the fitted numbers in `arrays`; `check` may raise for some rows."""
+    if model.n_classes == 2 and logits.ndim == 2 and logits.shape[1] == 1:  # the head of a binary classifier
+        result = _compute(model, arrays, method, logits[:, 0], -1, check)
+        return result[:, None] if method == "transform" else result
     binary = logits.ndim == 1 and model.n_classes == 2  # (N,), the logits of the second class
     if logits.ndim == 0 or not (binary or -logits.ndim <= dim < logits.ndim):
         raise InputError(
@@ -267,8 +284,8 @@ def _compute(
     else:
         fitted = model.with_arrays({name: held.to(z.dtype) for name, held in arrays.items()})
         result = evaluate(fitted, method, TensorRows(z, model.n_classes, TORCH))
-    if check:
-        _check(model, method, given, result)
+    if check is not None:
+        check(given, result)
     if method == "predict_proba":
         result = torch.softmax(result, dim=-1)
     elif method == "predict":
@@ -283,12 +300,12 @@ def _compute(
     return result.to(logits.dtype) if keep else result
 
 
-def _check(model: Model, method: str, z: Tensor, result: Tensor) -> None:
+def _check(model: Model, method: str, from_probs: bool | None, z: Tensor, result: Tensor) -> None:
     """Raise for rows that the calibrator refuses, with the same message as for arrays."""
     if z.is_meta or z.numel() == 0 or torch.compiler.is_compiling():
         return
     good = torch.isfinite(z.detach().amax(dim=-1)).all() & ~torch.isnan(result.detach()).any()
     rows = z.detach().reshape(-1, z.shape[-1])
-    warn_of_probabilities(open_logits(rows[:INSPECTED_ROWS]).values)
+    check_kind(model, open_logits(rows[:INSPECTED_ROWS]).values, from_probs)
     if not bool(good):
-        apply_in_memory(model, method, rows.cpu())
+        apply_in_memory(model, method, rows.cpu(), from_probs=False)

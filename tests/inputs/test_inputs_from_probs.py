@@ -1,0 +1,181 @@
+"""A calibrator knows how the rows of its fit were read: as probabilities or logits, along which axis."""
+
+import numpy as np
+import pandas
+import pytest
+from click.testing import CliRunner
+from sklearn.naive_bayes import GaussianNB
+
+import temperance
+from temperance import InputError, logits_from_probs, monitoring, probability_floor, serving
+from temperance.calibrators import TemperatureCalibrator
+from temperance.cli.program import cli
+from temperance.data import simulate
+
+TASK = simulate(n_rows=300, n_classes=3, random_state=1)
+PROBS = TASK.probabilities.round(2)  # some are 0
+PROBS[:, 0] = 1 - PROBS[:, 1:].sum(axis=1).round(2)
+PROBS = PROBS.clip(0)
+LABELS = TASK.labels
+ZERO = np.array([[0.7, 0.3, 0.0]])
+METHODS = ["predict_proba", "transform", "predict", "temperature"]
+
+
+def by_fit():
+    return temperance.EntropyTemperatureScaling().fit(PROBS, LABELS, from_probs=True)
+
+
+def by_command():
+    np.savez("val.npz", probs=PROBS, labels=LABELS)
+    done = CliRunner().invoke(cli, ["fit", "val.npz", "-m", "hts", "-o", "made.json", "-f"])
+    assert done.exit_code == 0, done.stderr
+    return temperance.load("made.json")
+
+
+def by_classifier():
+    wrapped = temperance.CalibratedClassifier(GaussianNB(), calibrator="hts", cv="prefit")
+    wrapped.estimator.fit(TASK.logits, TASK.labels)
+    return wrapped.fit(TASK.logits, TASK.labels).calibrator_
+
+
+@pytest.fixture(params=[by_fit, by_command, by_classifier])
+def fitted(request, tmp_path, monkeypatch):
+    """Return a calibrator that was fitted on probabilities, which is also in the file cal.json."""
+    monkeypatch.chdir(tmp_path)
+    cal = request.param()
+    assert cal.fitted_on_.kind == "probabilities"
+    cal.save("cal.json")
+    return cal
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("read", [temperance.load, serving.load])
+def test_probabilities_are_taken_as_such_and_refused_as_logits(fitted, read, method):
+    use = getattr(read("cal.json"), method)
+    for rows in (PROBS, PROBS[:1], ZERO, pandas.DataFrame(PROBS)):
+        wanted = getattr(fitted, method)(logits_from_probs(rows, fitted.fitted_on_.floor))
+        np.testing.assert_array_equal(use(rows, from_probs=True), wanted)
+        with pytest.raises(InputError, match=r"fitted on probabilities.*sum to 1\. Pass from_probs=True\."):
+            use(rows)
+        assert use(rows, from_probs=False).shape == wanted.shape  # the user insists
+
+
+def test_check_and_adapt_refuse_them_too(fitted):
+    logits = logits_from_probs(PROBS, fitted.fitted_on_.floor)
+    wanted, found = fitted.adapt(logits), fitted.adapt(PROBS, from_probs=True)
+    np.testing.assert_array_equal(wanted.log_prior_ratio_, found.log_prior_ratio_)
+    one, other = monitoring.check(fitted, logits), monitoring.check(fitted, PROBS, from_probs=True)
+    assert one.to_dict() == other.to_dict()
+    for use in (fitted.adapt, lambda rows: monitoring.check(fitted, rows)):
+        with pytest.raises(InputError, match=r"Pass from_probs=True\."):
+            use(PROBS)
+
+
+def test_a_fit_in_python_is_that_of_the_command(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    one, other = by_fit(), by_command()
+    assert one.fitted_on_ == other.fitted_on_
+    assert one.fitted_on_.floor == probability_floor(PROBS)
+    assert {name: value.tolist() for name, value in one.parameters().items()} == {
+        name: value.tolist() for name, value in other.parameters().items()
+    }
+
+
+def test_a_calibrator_of_logits_refuses_probabilities():
+    cal = temperance.TemperatureScaling().fit(TASK.logits, TASK.labels)
+    with pytest.raises(InputError, match=r"was fitted on logits.*found probabilities \(from_probs=True\)"):
+        cal.predict_proba(PROBS, from_probs=True)
+
+
+def test_one_score_of_two_classes():
+    """Log-odds from 0 to 1 may be honest: from_probs=False says so."""
+    scores = np.linspace(0.01, 0.99, 60)
+    cal = temperance.TemperatureScaling().fit(
+        scores, (np.arange(60) % 7 < scores * 7).astype(int), from_probs=True
+    )
+    wanted = cal.predict_proba(logits_from_probs(scores))
+    np.testing.assert_array_equal(cal.predict_proba(scores, from_probs=True), wanted)
+    with pytest.raises(InputError, match="Pass from_probs=True or from_probs=False"):
+        cal.predict_proba(scores)
+    near = np.linspace(0.51, 0.73, 40)
+    wanted = cal.predict_proba(logits_from_probs(near), from_probs=False)
+    np.testing.assert_array_equal(cal.predict_proba(near, from_probs=True), wanted)
+
+
+def test_the_commands_take_scores_near_one_half(tmp_path, monkeypatch):
+    """Their log-odds lie between 0 and 1, like probabilities; the file says what they are."""
+    monkeypatch.chdir(tmp_path)
+    scores = np.linspace(0.01, 0.99, 60)
+    np.savez("val.npz", probs=scores, labels=(np.arange(60) % 7 < scores * 7).astype(int))
+    np.savez("near.npz", probs=np.linspace(0.51, 0.73, 40), labels=np.arange(40) % 2)
+    for command in (
+        "fit val.npz -m bayes -o cal.json",
+        "apply cal.json near.npz -o out.npz",
+        "evaluate near.npz -c cal.json --draws 2",
+        "adapt cal.json near.npz -o adapted.json",
+        "check cal.json near.npz",
+    ):
+        done = CliRunner().invoke(cli, command.split())
+        assert done.exit_code in (0, 3), done.stderr
+        assert "like probabilities" not in done.stderr
+
+
+def test_names_of_columns_are_kept():
+    frame = pandas.DataFrame(PROBS, columns=["ant", "bee", "cow"])
+    cal = temperance.TemperatureScaling().fit(frame, frame.columns[LABELS], from_probs=True)
+    assert cal.class_names_ == ("ant", "bee", "cow")
+    assert cal.predict_proba(frame, from_probs=True).shape == (300, 3)
+    with pytest.raises(InputError, match="columns must be those of the fit"):
+        cal.predict_proba(frame[["bee", "ant", "cow"]], from_probs=True)
+
+
+def test_containers(torch, da):
+    cal = by_fit()
+    wanted = cal.predict_proba(PROBS, from_probs=True)
+    for rows in (torch.from_numpy(PROBS), torch.from_numpy(PROBS).requires_grad_()):
+        np.testing.assert_allclose(cal.predict_proba(rows, from_probs=True).detach(), wanted, rtol=1e-12)
+        with pytest.raises(InputError, match=r"Pass from_probs=True\."):
+            cal.predict_proba(rows)
+    rows = da.from_array(PROBS, chunks=(100, 3))
+    np.testing.assert_array_equal(cal.predict_proba(rows, from_probs=True).compute(), wanted)
+    with pytest.raises(InputError, match=r"Pass from_probs=True\."):
+        cal.predict_proba(rows).compute()
+    ratio = cal.adapt(rows, from_probs=True).log_prior_ratio_
+    np.testing.assert_allclose(ratio, cal.adapt(PROBS, from_probs=True).log_prior_ratio_, rtol=1e-9)
+    lazily = temperance.EntropyTemperatureScaling().fit(rows, LABELS, from_probs=True)
+    assert lazily.fitted_on_ == cal.fitted_on_
+
+
+PIXELS = TASK.logits.reshape(5, 4, 15, 3).transpose(0, 3, 1, 2)[:, :, :3, :3]  # as many columns as classes
+PIXEL_LABELS = TASK.labels.reshape(5, 4, 15)[:, :3, :3]
+
+
+def test_pixels_are_read_as_at_the_fit(tmp_path, torch):
+    cal = temperance.BayesianTemperatureScaling().fit(PIXELS, PIXEL_LABELS, dim=1)
+    cal.save(tmp_path / "cal.json")
+    for read in (temperance.load, serving.load):
+        loaded = read(tmp_path / "cal.json")
+        for method in METHODS:
+            np.testing.assert_array_equal(
+                getattr(loaded, method)(PIXELS), getattr(cal, method)(PIXELS, dim=1)
+            )
+        rows = np.moveaxis(PIXELS, 1, -1).reshape(-1, 3)
+        np.testing.assert_array_equal(loaded.predict_proba(rows), cal.predict_proba(rows, dim=-1))
+    assert isinstance(cal, TemperatureCalibrator)
+    np.testing.assert_array_equal(cal.adapt(PIXELS).log_prior_ratio_, cal.adapt(rows).log_prior_ratio_)
+    one, other = (
+        monitoring.check(cal, PIXELS, PIXEL_LABELS),
+        monitoring.check(cal, rows, PIXEL_LABELS.ravel()),
+    )
+    assert one.to_dict() == other.to_dict()
+    held = torch.from_numpy(PIXELS.copy())
+    np.testing.assert_allclose(cal.to_torch()(held), cal.transform(PIXELS, dim=1), rtol=1e-9)
+    np.testing.assert_allclose(cal.predict_proba(held), cal.predict_proba(PIXELS, dim=1), rtol=1e-9)
+
+
+def test_another_axis_wins_if_it_is_named():
+    cal = temperance.TemperatureScaling().fit(PIXELS, PIXEL_LABELS, dim=1)
+    last = np.moveaxis(PIXELS, 1, -1)
+    np.testing.assert_array_equal(
+        np.moveaxis(cal.predict_proba(PIXELS), 1, -1), cal.predict_proba(last, dim=-1)
+    )
