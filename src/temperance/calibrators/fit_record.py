@@ -27,7 +27,8 @@ from temperance.inputs.validation import warn_of_probabilities
 # Rows that the digest and the baseline are computed from, and how many logits they may have.
 HASHED_ROWS, HASHED_LOGITS = 4096, 1 << 18
 BASELINE_ROWS, MIN_BASELINE_ROWS, BASELINE_LOGITS = 4096, 1024, 1 << 20
-EVALUATED_LOGITS = 1 << 18  # at a time: two arrays of 2 MB in float64
+EVALUATED_LOGITS = 1 << 18  # at a time: three arrays of 2 MB in float64
+TIE = 1e-6  # relative: what rounding moves a probability by
 
 
 def record_fit(model: Model, data: FitData, class_names: Sequence[str] | None) -> Model:
@@ -97,12 +98,25 @@ def _evaluate(model: Model, rows: LogitRows, weights: Vector | None) -> tuple[An
 
 
 def confidence_and_entropy(probs: Floats) -> tuple[Vector, Vector]:
-    """Return the largest probability of each row, and the entropy."""
-    logs = np.maximum(probs, np.finfo(probs.dtype).tiny)
+    """Return the largest probability of each row, and the entropy.
+
+    Both come from the other probabilities, which keep their digits where the largest is 1 up to rounding.
+    """
+    others = probs.copy()
+    others[np.arange(len(probs)), probs.argmax(axis=1)] = 0
+    rest = others.sum(axis=1, dtype=np.float64)
+    logs = np.maximum(others, np.finfo(probs.dtype).tiny)
     np.log(logs, out=logs)
-    entropy = np.maximum(-np.einsum("ij,ij->i", probs, logs, dtype=np.float64), 0.0)
-    confidence = np.minimum(probs.max(axis=1), 1.0).astype(np.float64)  # rounded sums may exceed 1
-    return confidence, entropy
+    entropy = -np.einsum("ij,ij->i", others, logs, dtype=np.float64) - (1 - rest) * np.log1p(-rest)
+    return 1 - rest, entropy
+
+
+def ends_of_ties(quantiles: Vector, largest: float = np.inf) -> Vector:
+    """Return the largest values that count as tied with quantiles of what lies between 0 and `largest`.
+
+    Close to either end, the distance to it is what matters: of a confidence, that to 1.
+    """
+    return quantiles + TIE * np.minimum(quantiles, largest - quantiles) + np.finfo(np.float64).eps
 
 
 def _baseline(
@@ -122,8 +136,8 @@ def _baseline(
         columns = (column[counted] for column in (confidence, entropy, predicted, right, weights))
         confidence, entropy, predicted, right, weights = columns
     share = weights / weights.max()  # whose squares neither overflow nor vanish
-    confidence_quantiles, confidence_shares = _distribution(confidence, share)
-    entropy_quantiles, entropy_shares = _distribution(entropy, share)
+    confidence_quantiles, confidence_shares = _distribution(confidence, share, 1.0)
+    entropy_quantiles, entropy_shares = _distribution(entropy, share, np.inf)
     return Baseline(
         rows=len(weights),
         effective_rows=float(share.sum() ** 2 / (share**2).sum()),
@@ -144,10 +158,10 @@ def _mean(values: Vector, weights: Vector) -> float:
     return float(min(max(weights @ values / weights.sum(), values.min()), values.max()))
 
 
-def _distribution(values: Vector, weights: Vector) -> tuple[Vector, Vector]:
-    """Return the quantiles of the baseline, and the share of the weight up to each."""
+def _distribution(values: Vector, weights: Vector, largest: float) -> tuple[Vector, Vector]:
+    """Return the quantiles of the baseline, and the share of the weight up to each, ties included."""
     order = np.argsort(values)
     ordered, cumulated = values[order], np.cumsum(weights[order])
     at = np.searchsorted(cumulated, BASELINE_SHARES * cumulated[-1] * (1 - SLACK))
-    up_to = np.searchsorted(ordered, ordered[at], side="right") - 1
+    up_to = np.searchsorted(ordered, ends_of_ties(ordered[at], largest), side="right") - 1
     return ordered[at], cumulated[up_to] / cumulated[-1]

@@ -31,7 +31,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.calibrators.fit_record import confidence_and_entropy
+from temperance.calibrators.fit_record import confidence_and_entropy, ends_of_ties
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
 from temperance.core.blocks import BFloat16, read_blocks, row_slices
 from temperance.core.row_block import kernels_of_size
@@ -59,7 +59,6 @@ MAX_GROUPS = 32
 """Largest number of groups of classes whose joint change is estimated; rarer classes form the last group."""
 
 BLOCK_LOGITS = 1 << 18  # at a time: a few arrays of 2 MB in float64
-SLACK = 1e-6  # relative: a value that exceeds a quantile by rounding still counts as tied with it
 MIN_PROBABILITY = 1e-8  # whose logarithm enters the score of the temperature
 READING_SLACK = 1e-3  # relative: probabilities of float16 add up to 1 within this
 
@@ -274,10 +273,9 @@ def sum_rows(
 def sum_predictions(probs: Floats, baseline: Baseline) -> PredictionSums:
     """Return the counts of a block of rows."""
     up_to = []
-    quantiles = baseline.confidence_quantiles, baseline.entropy_quantiles
-    for values, ends in zip(confidence_and_entropy(probs), quantiles, strict=True):
-        counts = np.searchsorted(np.sort(values), ends * (1 + SLACK), side="right")
-        up_to.append(counts.astype(np.float64))
+    ends = ends_of_ties(baseline.confidence_quantiles, 1.0), ends_of_ties(baseline.entropy_quantiles)
+    for values, end in zip(confidence_and_entropy(probs), ends, strict=True):
+        up_to.append(np.searchsorted(np.sort(values), end, side="right").astype(np.float64))
     predicted = np.bincount(probs.argmax(axis=1), minlength=probs.shape[1]).astype(np.float64)
     return PredictionSums(len(probs), predicted, *up_to)
 
