@@ -118,8 +118,9 @@ FITTED_ON = (
     Field("kind", _check_kind, "record.fitted_on.kind"),
     Field("floor", number(0, 1), "record.fitted_on.floor", optional=True),
 )
+BASELINE_ADDED = ("mean_probabilities", "label_frequencies", "class_variances")  # since the first files
 BASELINE = tuple(
-    Field(name, check, f"record.baseline.{name}", optional=name == "mean_probabilities")
+    Field(name, check, f"record.baseline.{name}", optional=name in BASELINE_ADDED)
     for name, check in {
         "rows": count(1),
         "effective_rows": number(0, MAX_MEAN),
@@ -132,6 +133,8 @@ BASELINE = tuple(
         "mean_entropy": number(0, MAX_MEAN),
         "accuracy": number(0, 1),
         "mean_probabilities": numbers("K", least=0),
+        "label_frequencies": numbers("K", least=0, most=1),
+        "class_variances": numbers("K", least=0, most=0.25),
     }.items()
 )
 NAMES_AND_NOTES = (

@@ -1,7 +1,8 @@
 """Write the record of a fit, from one reading of its rows after the solver has ended.
 
-The digest and the baseline are computed from evenly spaced rows (numbers 0, n, 2n, ...), few enough that
-they add little to the fit. Both are defined in docs/file-format.md, so that other programs can compute them.
+The digest and the baseline are computed from a sample of the rows (`core.blocks.sampled_rows`), small enough
+that it adds little to the fit. Both are defined in docs/file-format.md, so that other programs can compute
+them.
 """
 
 from __future__ import annotations
@@ -81,16 +82,20 @@ def _labelled(rows: LogitRows, weights: Vector | None) -> tuple[AnyArray, ...]:
 def _evaluate(model: Model, rows: LogitRows, weights: Vector | None) -> tuple[AnyArray, ...]:
     """Return confidence, entropy, predicted class, whether it is right, and the weight of each row.
 
-    Before them comes the weighted sum of the probabilities, (1, K): the parts of a sample are stacked.
+    Before them come weighted sums by class, (1, 3, K): of labels, of p, and of p (1 - p). The parts of a
+    sample are stacked.
     """
+    assert rows.labels is not None  # rows of a fit
     weight = np.ones(rows.n_rows) if weights is None else weights
     slices = row_slices(rows.n_rows, max(1, EVALUATED_LOGITS // rows.n_classes))
-    sums, columns, passes = np.zeros((1, rows.n_classes)), [], 0
+    sums, columns, passes = np.zeros((1, 3, rows.n_classes)), [], 0
+    sums[0, 0] = np.bincount(rows.labels, weight, rows.n_classes)
     for part in slices:
         block = rows if len(slices) == 1 else rows.take(part)
         probs = block.map(model.formula.calibrate)
         predicted = block.top if model.formula.keeps_class else probs.argmax(axis=1)
-        sums += np.einsum("i,ij->j", weight[part], probs)  # without a float64 copy
+        of_probs = np.einsum("i,ij->j", weight[part], probs)  # without a float64 copy
+        sums[0, 1:] += of_probs, of_probs - np.einsum("i,ij,ij->j", weight[part], probs, probs)
         columns.append((*confidence_and_entropy(probs), predicted, predicted == block.labels))
         passes = 0 if block is rows else block.passes  # which are parts of one pass
     rows.passes += passes
@@ -121,7 +126,7 @@ def ends_of_ties(quantiles: Vector, largest: float = np.inf) -> Vector:
 
 def _baseline(
     n_classes: int,
-    probability_sums: Matrix,
+    class_sums: Matrix,
     confidence: Vector,
     entropy: Vector,
     predicted: AnyArray,
@@ -135,6 +140,7 @@ def _baseline(
     if not counted.all():
         columns = (column[counted] for column in (confidence, entropy, predicted, right, weights))
         confidence, entropy, predicted, right, weights = columns
+    labels, probabilities, variances = class_sums.sum(axis=0) / class_sums[:, 0].sum()
     share = weights / weights.max()  # whose squares neither overflow nor vanish
     confidence_quantiles, confidence_shares = _distribution(confidence, share, 1.0)
     entropy_quantiles, entropy_shares = _distribution(entropy, share, np.inf)
@@ -149,7 +155,9 @@ def _baseline(
         mean_confidence=_mean(confidence, share),
         mean_entropy=_mean(entropy, share),
         accuracy=_mean(right.astype(np.float64), share),
-        mean_probabilities=probability_sums.sum(axis=0) / probability_sums.sum(),
+        mean_probabilities=probabilities,
+        label_frequencies=labels,
+        class_variances=np.clip(variances, 0.0, 0.25),  # but for rounding
     )
 
 

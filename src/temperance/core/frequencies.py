@@ -36,7 +36,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
-from temperance.core.blocks import Scratch, sum_blocks
+from temperance.core.blocks import Scratch, sampled_rows, sum_blocks
 
 PSEUDO_ROWS = (1000.0, 100.0, 10.0, 1.0)
 """Bounds on the worth of the prior: at least one row, at most what thousands of rows still outweigh."""
@@ -74,8 +74,8 @@ class ProbabilityRows:
         self.hessian_step = hessian_step or hessian_step_for(self.n_rows, self.n_classes)
 
     def every(self, step: int) -> ProbabilityRows:
-        """Return every `step`-th row, as a view."""
-        return ProbabilityRows(self.probs[::step])
+        """Return one of each `step` rows."""
+        return ProbabilityRows(self.probs[sampled_rows(step, self.n_rows)])
 
     def sums(self, ratio: Vector) -> Sums:
         """Return sums over all rows in one pass, at ratio = exp(theta); 0 leaves a class out."""
@@ -84,7 +84,7 @@ class ProbabilityRows:
 
 
 def hessian_step_for(n_rows: int, n_classes: int) -> int:
-    """Return the step between the rows that the Hessian uses."""
+    """Return of how many rows the Hessian uses one."""
     return max(1, n_rows * n_classes**2 // HESSIAN_WORK)
 
 
@@ -95,7 +95,7 @@ def _block_sums(
     total = q.sum(axis=1)
     possible = total > 0  # in some rows all classes may be masked except those left out
     q /= np.where(possible, total, 1.0)[:, None]
-    some = q[::step]
+    some = q[sampled_rows(max(1, min(step, len(q) // 2)), stop, start) - start]  # at least one
     return np.log(total[possible]).sum(keepdims=True), q.sum(axis=0), some.T @ some * (len(q) / len(some))
 
 
@@ -225,20 +225,24 @@ class _Point:
         theta: Vector = np.log(kept) - np.log(kept.sum()) - np.log(self.problem.fitted)
         return theta
 
-    def score_covariance(self) -> Matrix:
-        """Return the expected Hessian at the optimum: positive semi-definite, but wrong far from there."""
+    def score_covariance(self, pseudo_rows: float) -> Matrix:
+        """Return the expected Hessian at the optimum: positive definite, but wrong far from there."""
         outer = self.sums.q_outer
         total = outer.sum(axis=1)
         spread = outer - np.outer(total, total) / max(self.n_rows, 1.0)
-        return spread + self.problem.pseudo_rows * _simplex(self.frequencies)
+        return spread + pseudo_rows * _simplex(self.frequencies)
+
+    def factor(self, pseudo_rows: float) -> _Factor:
+        """Factorise the Hessian, or the score covariance if the Hessian is not positive definite."""
+        pi = self.frequencies
+        factor = _Factor.of(self.hessian(pseudo_rows), pi)
+        factor = factor or _Factor.of(self.score_covariance(pseudo_rows), pi)
+        assert factor is not None  # the prior makes it positive definite
+        return factor
 
     def newton_step(self) -> Vector:
-        """Return Newton's step, with the score covariance if the Hessian is not positive definite."""
-        pi = self.frequencies
-        factor = _Factor.of(self.hessian(self.problem.pseudo_rows), pi)
-        factor = factor or _Factor.of(self.score_covariance(), pi)
-        assert factor is not None  # the prior makes it positive definite
-        return -factor.solve(self.gradient)
+        """Return Newton's step."""
+        return -self.factor(self.problem.pseudo_rows).solve(self.gradient)
 
     def log_evidence(self) -> float:
         """Return the log evidence of this prior, with the prior's normaliser approximated in the same way."""
@@ -255,10 +259,8 @@ class _Point:
         """Return those of the frequencies, under the weakest prior: at most those of the prior alone."""
         pi = self.frequencies
         without_rows: Vector = np.sqrt(pi * (1 - pi) / 2)
-        factor, jacobian = _Factor.of(self.hessian(1.0), pi), _simplex(pi)
-        if factor is None:
-            return without_rows
-        variances = np.einsum("ij,ij->j", jacobian, factor.solve(jacobian))
+        jacobian = _simplex(pi)
+        variances = np.einsum("ij,ij->j", jacobian, self.factor(1.0).solve(jacobian))
         return np.minimum(np.sqrt(variances), without_rows)
 
 
