@@ -15,8 +15,9 @@ it was fitted to a finite sample. It counts as unchanged while the mean of a res
 
     min(0, residual at the fit) - tolerance - MARGIN standard errors of the fit
 
-and the same on the other side. The user sets the tolerance. For a class rarer than 10 % it shrinks with the
-frequency of the class. Otherwise a class of 1 % could become three times as frequent unnoticed.
+and the same on the other side. The margin of a class is larger, since there are many. The user sets the
+tolerance. For a class rarer than 10 % it shrinks with the frequency of the class. Otherwise a class of 1 %
+could become three times as frequent unnoticed.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm
 
 from temperance.calibrators.fit_record import confidence_and_entropy, ends_of_ties
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
@@ -53,7 +55,7 @@ from temperance.monitoring.evidence import BETS, log_growth, summed_residuals
 TOLERANCE = 0.02
 """Default tolerance of the gap between confidence and accuracy, and of the frequency of a class."""
 
-MARGIN = 2.0  # standard errors of the fit
+MARGIN = 2.0  # standard errors of the gap at the fit
 RARE = 0.1  # frequency of a class below which its tolerance shrinks
 MAX_GROUPS = 32
 """Largest number of groups of classes whose joint change is estimated; rarer classes form the last group."""
@@ -75,7 +77,7 @@ class Limits:
     at_fit: Vector
     """The means of the residuals at the fit."""
     fit_rows: float
-    """The number of rows of the fit; the effective number, if their weights differ."""
+    """The number of rows of the baseline; the effective number, if their weights differ."""
     groups: Indices
     """The group of each class: one for each of the most frequent at the fit, one for all others."""
 
@@ -89,26 +91,32 @@ def allowed(model: Model, tolerance: float = TOLERANCE) -> Limits:
             f"check needs the predictions at the fit; found a {model.name} from a file that does not "
             "have them. Fit it again with this version."
         )
-    fit_rows = model.n_rows * baseline.effective_rows / baseline.rows
+    fit_rows = baseline.effective_rows
     counts = model.class_counts * (fit_rows / model.class_counts.sum())
     frequencies = (counts + 0.5) / (counts.sum() + 0.5 * len(counts))  # none of them 0
-    predicted = frequencies if baseline.mean_probabilities is None else baseline.mean_probabilities
-    at_fit = np.append(baseline.accuracy - baseline.mean_confidence, frequencies - predicted)
+    found = frequencies if baseline.label_frequencies is None else baseline.label_frequencies
+    predicted = found if baseline.mean_probabilities is None else baseline.mean_probabilities
+    at_fit = np.append(baseline.accuracy - baseline.mean_confidence, found - predicted)
 
-    # The variance of a row's gap is c (1 - c), c its confidence. The variances of the classes are not
-    # recorded. They sum to 1 - sum p^2, at most 1 - c^2, and are divided in proportion to those of the
-    # frequencies.
+    # A row's gap has the variance c (1 - c), c its confidence, and its indicator of a class p (1 - p), at
+    # most that of the frequency.
     c = baseline.confidence_quantiles
-    left = min(1.0, _mean_of(1 - c**2) / (1 - np.sum(frequencies**2)))
-    variances = np.append(_mean_of(c * (1 - c)), left * frequencies * (1 - frequencies))
-    errors = np.sqrt(variances / fit_rows)
+    of_classes = baseline.class_variances
+    if of_classes is None:
+        of_classes = frequencies * (1 - frequencies)
+    variances = np.append(_mean_of(c * (1 - c)), of_classes)
+    errors = np.sqrt(
+        (variances + 1 / fit_rows) / fit_rows
+    )  # an added row of variance 1: a few rows show little
+    # All classes together stay within their limits as often as the gap alone does.
+    margins = np.append(MARGIN, np.full(model.n_classes, norm.isf(norm.sf(MARGIN) / model.n_classes)))
 
     ratio = np.ones(model.n_classes) if model.log_prior_ratio is None else np.exp(model.log_prior_ratio)
     at_fit[1:] *= ratio
     errors[1:] *= ratio
     if model.frequency_errors is not None:
         errors[1:] = np.hypot(errors[1:], model.frequency_errors)
-    own = np.append(1.0, np.minimum(1.0, frequencies * ratio / RARE)) * tolerance + MARGIN * errors
+    own = np.append(1.0, np.minimum(1.0, frequencies * ratio / RARE)) * tolerance + margins * errors
     groups = np.empty(model.n_classes, np.intp)
     order = np.argsort(-model.class_counts, kind="stable")
     groups[order] = np.minimum(np.arange(model.n_classes), MAX_GROUPS - 1)
