@@ -47,6 +47,7 @@ FIELDS = (
     Field("date", check_text),
     Field("name", check_text),
     Field("rows_digest", check_text),
+    Field("labels_digest", check_text, optional=True),  # not in the first histories
     Field("tolerance", _LEVEL),
     Field("alpha", _LEVEL),
     Field("log_e", _LOGARITHM),
@@ -71,6 +72,8 @@ class Record:
         Name of the rows, such as their file name.
     rows_digest : str
         Digest of the logits.
+    labels_digest : str
+        Digest of the labels; empty if there are none, or if an early history did not keep it.
     tolerance, alpha : float
         Settings of the evidence.
     log_e, highest_log_e : float
@@ -89,6 +92,7 @@ class Record:
     date: str
     name: str
     rows_digest: str
+    labels_digest: str = ""
     tolerance: float
     alpha: float
     log_e: float = 0.0

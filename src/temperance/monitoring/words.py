@@ -27,6 +27,11 @@ def sentences(check: Check) -> list[str]:
     said = [_verdict(check), *_of_labels(check), *_of_predictions(check)]
     if check.counted_before is not None:
         said.append(f"These rows were checked on {check.counted_before[:10]} and are not counted again.")
+    if check.equal_logits is not None:
+        said.append(
+            f"The check on {check.equal_logits[:10]} had the same logits, under another name or with other "
+            "labels, and both are counted. If the rows are not the same, the classifier may be stuck."
+        )
     return said + [f"Line {line} of the history is incomplete and was skipped." for line in check.torn_lines]
 
 
