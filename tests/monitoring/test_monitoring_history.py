@@ -1,12 +1,17 @@
 """The history: continued exactly, incomplete lines recognised, one writer at a time, no row counted twice."""
 
+import errno
+import os
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from temperance import InputError, make_calibrator, monitoring
-from temperance.monitoring.history import OPENING, open_history, read_record, write_record
+from temperance.monitoring.history import LOCKED_BYTE, OPENING, open_history, read_record, write_record
+
+fcntl = pytest.importorskip("fcntl")
 
 
 @pytest.fixture
@@ -187,8 +192,27 @@ def test_another_calibrator_tolerance_or_alpha_is_refused(world, path):
     assert len(path.read_bytes().splitlines()) == 1
 
 
-def test_two_writers_do_not_interleave(world, path):
+class ByteLocks:
+    """What Windows has: a lock of one byte until the file is closed. It waits a while, then raises."""
+
+    LK_LOCK = 1
+
+    @staticmethod
+    def locking(number, mode, n_bytes):
+        assert (mode, n_bytes, os.lseek(number, 0, os.SEEK_CUR)) == (1, 1, LOCKED_BYTE)
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.001)
+            raise OSError(errno.EDEADLOCK, "Resource deadlock avoided") from None
+
+
+@pytest.mark.parametrize("system", ["posix", "nt"])
+def test_two_writers_do_not_interleave(world, path, system, monkeypatch):
     """The lock is that of the open file, so that threads wait for each other as processes do."""
+    if system == "nt":
+        monkeypatch.setattr("temperance.monitoring.history.fcntl", None)
+        monkeypatch.setattr("temperance.monitoring.history.msvcrt", ByteLocks, raising=False)
     calibrator, logits, labels = world
 
     def check(i):
