@@ -16,8 +16,8 @@ scores for a Hessian that is not positive definite; (3) stop if the predicted de
 (4) if it did not lower the value, go back and take EM's step. The solver of `fisher` would search along a
 line instead; here a pass over the rows is the whole cost, and EM's step needs no second one to go down.
 
-The evidence (Laplace's approximation) chooses alpha: few rows that agree with the frequencies of the fit
-leave them nearly unchanged.
+The frequencies are an average over several alpha and over no change at all, weighted by the evidence
+(Laplace's approximation): few rows that agree with the frequencies of the fit leave them nearly unchanged.
 
 A class with very few labels at fit has no reliable pi0, and a wrong pi0 is worse than none: if all rows have
 p_ik > pi0_k, any number of them can be attributed to it. Such classes are left out: everything else is
@@ -144,23 +144,38 @@ def estimate_frequencies(rows: ProbabilityRows, fitted: LabelFrequencies) -> Fre
     """
     known = np.flatnonzero(fitted.is_known)
     share = float(fitted.frequencies[known].sum())
-    best = _best_prior(rows, len(fitted.frequencies), known, fitted.frequencies[known] / share)
+    before = fitted.frequencies[known] / share
+    best, change = _best_prior(rows, len(fitted.frequencies), known, before)
     frequencies, errors = fitted.frequencies.copy(), np.zeros(len(fitted.frequencies))
-    frequencies[known] = share * best.frequencies
+    frequencies[known] = share * (before + change)
     errors[known] = share * best.standard_errors()
     return FrequencyEstimate(frequencies, errors, best.passes, best.converged)
 
 
-def _best_prior(rows: ProbabilityRows, n_classes: int, known: Indices, fitted: Vector) -> _Point:
+def _best_prior(
+    rows: ProbabilityRows, n_classes: int, known: Indices, fitted: Vector
+) -> tuple[_Point, Vector]:
+    """Return the optimum under the likeliest prior, and the change of the frequencies.
+
+    The change is an average over the priors, unless there are so many rows that they outweigh all of them.
+    """
     step = rows.n_rows // max(SUBSAMPLE_ROWS, ROWS_PER_CLASS * len(known))
     few = rows.every(step) if step >= 2 else rows
-    best = _maximise(few, _Problem(n_classes, known, fitted, PSEUDO_ROWS[0]), np.zeros(len(known)))
-    for pseudo_rows in PSEUDO_ROWS[1:]:
-        weaker = _maximise(few, replace(best.problem, pseudo_rows=pseudo_rows), best.theta)
-        if weaker.log_evidence() < best.log_evidence():
-            break  # weaker priors still cost more to solve, and are less likely still
-        best = weaker
-    return best if few is rows else _maximise(rows, best.problem, best.theta)
+    problem, found = _Problem(n_classes, known, fitted, PSEUDO_ROWS[0]), []
+    unchanged = problem.at(few, np.zeros(len(known)))
+    theta = unchanged.theta
+    for pseudo_rows in PSEUDO_ROWS:
+        found.append(_maximise(few, replace(problem, pseudo_rows=pseudo_rows), theta))
+        theta = found[-1].theta
+    logs = np.array([point.log_evidence() for point in found])
+    best = found[int(logs.argmax())]
+    if few is not rows:
+        best = _maximise(rows, best.problem, best.theta)
+        return best, best.frequencies - fitted
+    # Without a change, the evidence is the likelihood; it has half of the prior probability.
+    none = float(unchanged.sums.log_likelihood[0]) + np.log(len(found))
+    weights = np.exp(logs - np.logaddexp.reduce([none, *logs]))
+    return best, weights @ [point.frequencies - fitted for point in found]
 
 
 @dataclass(frozen=True)
