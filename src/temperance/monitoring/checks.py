@@ -23,7 +23,7 @@ from temperance.files import utc_now
 from temperance.formulas.model import Model, check_columns
 from temperance.inputs.containers import as_numpy, names_of, open_logits
 from temperance.inputs.labels import Names, check_labels
-from temperance.inputs.validation import check_number
+from temperance.inputs.validation import check_number, check_sample_weight
 from temperance.monitoring import words
 from temperance.monitoring.change import (
     KEEP,
@@ -55,12 +55,14 @@ class Check:
     ----------
     action : {"keep", "adapt", "refit", "label"}
         What to do: nothing; adapt to other class frequencies; fit again; label rows.
-    rows : int
-        Number of rows of this check.
+    rows : float
+        Number of rows of this check; weighted ones count as their share.
     labelled : bool
         Whether they have labels.
-    labelled_rows, labelled_checks : int
-        Number of labelled rows and checks behind the evidence, including this one.
+    labelled_rows : float
+        Number of labelled rows behind the evidence, including these; weighted ones count as their share.
+    labelled_checks : int
+        Number of checks behind the evidence, including this one.
     log_e, highest_log_e : float
         Logarithm of the e-value now, and the highest of all checks, which raises the alarm.
     alpha, tolerance : float
@@ -104,9 +106,9 @@ class Check:
     """
 
     action: str
-    rows: int
+    rows: float
     labelled: bool
-    labelled_rows: int
+    labelled_rows: float
     labelled_checks: int
     log_e: float
     highest_log_e: float
@@ -176,6 +178,7 @@ def check(
     logits: Any,
     labels: Any = None,
     *,
+    sample_weight: Any = None,
     history: str | Path | None = None,
     tolerance: float = TOLERANCE,
     alpha: float = ALPHA,
@@ -196,6 +199,8 @@ def check(
         The classifier's logits for the new rows.
     labels : (N,) integers or names, optional
         The true classes.
+    sample_weight : (N,) numbers >= 0, optional
+        Weights of the rows, chosen without looking at their labels. A row counts as min(1, w / mean w) rows.
     history : path, optional
         File of earlier checks, to which this one is appended; created if missing. The evidence continues
         from it.
@@ -229,7 +234,7 @@ def check(
     """
     model = model_of(calibrator)
     names = names_of(logits, None, model.n_classes) or model.record.class_names
-    return check_labelled(model, logits, labels, names, history, tolerance, alpha, dim, name)
+    return check_labelled(model, logits, labels, names, history, tolerance, alpha, dim, name, sample_weight)
 
 
 def check_labelled(
@@ -242,6 +247,7 @@ def check_labelled(
     alpha: float,
     dim: int = -1,
     name: str = "",
+    sample_weight: Any = None,
 ) -> Check:
     """Check rows whose labels are among these class names; without names, labels are column indices.
 
@@ -258,7 +264,14 @@ def check_labelled(
     if labels is not None:
         n_rows, n_classes = opened.values.shape
         columns = check_labels(opened.flat(as_numpy(labels), "labels"), n_rows, n_classes, names)
-    rows_digest, predictions, labelled = sum_rows(model, limits, opened.values, columns)
+    share = None
+    if sample_weight is not None:
+        weights = check_sample_weight(
+            opened.flat(as_numpy(sample_weight), "sample_weight"), len(opened.values)
+        )
+        assert weights is not None
+        share = np.minimum(1.0, weights / weights.mean())
+    rows_digest, predictions, labelled = sum_rows(model, limits, opened.values, columns, share)
     pending = Record(
         calibrator=_digest(model),
         date=utc_now(),
