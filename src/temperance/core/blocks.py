@@ -270,7 +270,7 @@ def sampled_rows(step: int, stop: int, start: int = 0) -> Indices:
     Examples
     --------
     >>> sampled_rows(10, 80), sampled_rows(10, 80, 40)
-    (array([ 5, 17, 26, 39, 40, 50, 63, 76]), array([40, 50, 63, 76]))
+    (array([ 5, 10, 29, 34, 47, 50, 63, 70]), array([47, 50, 63, 70]))
     """
     stretch = np.arange(start // step, -(-stop // step), dtype=np.uint64)
     h = (stretch + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)  # modulo 2^64
