@@ -181,6 +181,88 @@ def shift_looks(kind: str | None, fit_rows: int, rows: int, repeats: int, days: 
     return {"alarms": float((alarms >= 0).mean()), "median": float(np.median(delays))}
 
 
+# ---- Classifiers for which a false alarm is likeliest
+
+
+def confident(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return exact logits of two classes with an accuracy of 0.99."""
+    labels = rng.integers(0, 2, rows)
+    x = rng.normal(size=rows) + 4.65 * (labels - 0.5)
+    return np.stack([np.zeros(rows), 4.65 * x], axis=1), labels
+
+
+def rare(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return logits of one frequent class and nine rare ones that look alike, with wrong class biases."""
+    frequencies, is_rare = np.array([0.82] + [0.02] * 9), np.arange(10) > 0
+    labels = rng.choice(10, rows, p=frequencies)
+    apart, within = rng.normal(size=(rows, 1)) + 4 * is_rare[labels, None], rng.normal(size=(rows, 10))
+    within[np.arange(rows), labels] += 0.7
+    logits = np.log(frequencies) + is_rare * (4 * apart - 8 + 0.7 * within - 0.245)
+    return logits + 1.5 * is_rare * np.random.default_rng(5).normal(size=10), labels
+
+
+def in_turn(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return exact logits whose labels are 0, 1, 2, 3, 0, 1, ..."""
+    labels = np.arange(rows) % 4
+    x = rng.normal(size=(rows, 4)) + 2 * np.eye(4)[labels]
+    return 2 * x, labels
+
+
+def stuck(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return one of eight rows of logits, the same in the whole batch, with labels drawn from it."""
+    logits = np.random.default_rng(8).normal(size=(8, 3))[rng.integers(0, 8, rows if rows > 1000 else 1)]
+    logits = np.broadcast_to(logits, (rows, 3))
+    return logits, _drawn(softmax(logits, axis=1), rng)
+
+
+NULLS = {
+    "confident, accuracy 0.99": (confident, "ts", 1000, True),
+    "confident, few rows": (confident, "bayes", 100, True),
+    "rare classes that look alike": (rare, "bayes-bias", 100, True),
+    "labels in turn": (in_turn, "ts", 16_000, True),
+    "equal batches": (stuck, "ts", 2000, False),
+}
+"""Rows, method, rows of the fit, and whether rows of a day are independent: then shifts are tested, too."""
+
+
+def hard_cases(name: str, repeats: int, days: int, rows: int) -> tuple[float, float]:
+    """Return the shares of unchanged calibrators with an alarm in a year, with labels and without."""
+    draw, method, fit_rows, independent = NULLS[name]
+    alarms = np.zeros((repeats, 2), bool)
+    for seed in range(repeats):
+        rng = np.random.default_rng((seed, 11))
+        calibrator = make_calibrator(method).fit(*draw(rng, fit_rows))
+        limits, labelled, seen = allowed(calibrator.model_), [], []
+        logits, labels = zip(*(draw(rng, rows) for _ in range(days)), strict=True)
+        probs = np.split(calibrator.predict_proba(np.concatenate(logits)), days)
+        for own, truth in zip(probs, labels, strict=True):
+            labelled.append(sum_labelled(own, truth, limits))
+            seen.append(sum_predictions(own, limits.baseline))
+            if independent and not alarms[seed, 1]:
+                alarms[seed, 1] = compare_with_baseline(seen, limits.baseline, 0.05).alarm
+        cumulated = cumulate(labelled)
+        for day in range(days):
+            so_far = [column[: day + 2] for column in cumulated]
+            if evidence_of(so_far, limits.low, limits.high)[0] >= ALARM:
+                alarms[seed, 0] = True
+                break
+    with_labels, without = alarms.mean(axis=0)
+    return float(with_labels), float(without) if independent else np.nan
+
+
+def hard_table(repeats: int, days: int, rows: int) -> str:
+    """Return false alarms of the classifiers for which they are likeliest."""
+    lines = [
+        "| classifier | method | rows of the fit | calibrators | alarm with labels | without |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, (_, method, fit_rows, independent) in NULLS.items():
+        with_labels, without = hard_cases(name, repeats, days, rows)
+        told = f"{100 * without:.1f} %" if independent else "-"
+        lines.append(f"| {name} | `{method}` | {fit_rows} | {repeats} | {100 * with_labels:.1f} % | {told} |")
+    return "\n".join(lines)
+
+
 def stable_table(repeats: dict[int, int], days: int) -> str:
     """Return false alarms by rows of the fit and rows a day."""
     lines = [
@@ -235,9 +317,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Figures of docs/monitoring.md.")
     parser.add_argument("--write", action="store_true", help="put them into docs/monitoring.md")
     parser.add_argument("--days", type=int, default=1000, help="looks of a stable calibrator")
+    parser.add_argument("--repeats", type=int, default=1000, help="calibrators in each hard case")
     arguments = parser.parse_args()
     tables = {
         "false alarms": stable_table({10: 100, 100: 100, 1000: 20}, arguments.days),
+        "hard cases": hard_table(arguments.repeats, 52, 100),
         "power": power_table(20, CHANGES_AFTER + 200),
         "shift": shift_table(10, CHANGES_AFTER + 100),
     }

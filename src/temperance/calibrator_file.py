@@ -161,8 +161,9 @@ FITTED_ON = (
     Field("positions", check_flag, "record.fitted_on.positions", optional=True),
     Field("dim", count(0, MAX_AXES), "record.fitted_on.dim", optional=True),
 )
+BASELINE_ADDED = ("mean_probabilities", "label_frequencies", "class_variances")  # since the first files
 BASELINE = tuple(
-    Field(name, check, f"record.baseline.{name}", optional=name == "mean_probabilities")
+    Field(name, check, f"record.baseline.{name}", optional=name in BASELINE_ADDED)
     for name, check in {
         "rows": count(1, MAX_BASELINE_ROWS),
         "effective_rows": number(1 - ROUNDING, MAX_BASELINE_ROWS * (1 + ROUNDING)),
@@ -175,6 +176,8 @@ BASELINE = tuple(
         "mean_entropy": number(0, MAX_ENTROPY),
         "accuracy": number(0, 1),
         "mean_probabilities": _check_mean_probabilities,
+        "label_frequencies": numbers("K", least=0, most=1),
+        "class_variances": numbers("K", least=0, most=0.25),
     }.items()
 )
 NAMES_AND_NOTES = (

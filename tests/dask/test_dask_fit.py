@@ -13,6 +13,7 @@ from dask.callbacks import Callback
 from temperance import InputError, make_calibrator
 from temperance.calibrators import fit_record
 from temperance.core import quantiles
+from temperance.core.blocks import sampled_rows
 from temperance.dask import fit_data
 from temperance.dask.fit_data import _survey
 from temperance.data import simulate
@@ -106,20 +107,21 @@ def test_many_rows_are_thinned_out_first_and_the_thin_sample_is_read_in_few_part
     monkeypatch.setattr(fit_data, "MERGED_BYTES", 8000)
     sample = fit_data.open_fit_data(in_parts(task.logits, (300,) * 10), task.labels, weights)
     thin = sample.every(7)
-    assert thin.n_rows == sum(thin.lengths) == len(task.labels[::7])
+    at = sampled_rows(7, len(task.labels))
+    assert thin.n_rows == sum(thin.lengths) == len(at)
     assert 1 < len(thin.parts) < 5
     parts = dask.compute(*thin.parts)
     held = [np.concatenate([part[i] for part in parts]) for i in range(3)]
     for got, all_rows in zip(held, (task.logits, task.labels, weights), strict=True):
-        np.testing.assert_array_equal(got, all_rows[::7])
-    assert thin.total_weight == pytest.approx(weights[::7].sum())
+        np.testing.assert_array_equal(got, all_rows[at])
+    assert thin.total_weight == pytest.approx(weights[at].sum())
     assert sample.every(1) is sample
 
 
 def test_rows_beyond_the_memory_of_the_workers_are_subsampled_more(task, monkeypatch):
     sample = fit_data.open_fit_data(in_parts(task.logits), task.labels, None)
     assert sample.thinning == 16
-    monkeypatch.setattr(fit_data, "THIN_BYTES", task.logits.nbytes // 50)
+    monkeypatch.setattr("temperance.core.objective.MAX_THIN_BYTES", task.logits.nbytes // 50)
     assert sample.thinning == 50
 
 
@@ -245,12 +247,13 @@ def test_without_dask_the_sentence_says_what_to_install(monkeypatch):
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 90])
 def test_samples_of_parts_are_those_of_the_whole_and_none_of_a_part_without_sampled_rows(step, size):
     rows, weights, taken = simulate(90, 4, random_state=0), np.arange(1.0, 91.0), []
+    wanted = sampled_rows(step, 90)
     samples = [(step, lambda some, weights: (some.values, weights))]
     for start in range(0, 90, size):
         at = slice(start, start + size)
         part = rows.logits[at], rows.labels[at], weights[at], start
         _, (found,) = _survey((lambda some, weights: (), samples), part, 90)
-        assert (found is None) == (not any(row % step == 0 for row in range(90)[at]))
+        assert (found is None) == (not set(wanted) & set(range(90)[at]))
         taken += [] if found is None else [found]
-    np.testing.assert_array_equal(np.concatenate([values for values, _ in taken]), rows.logits[::step])
-    np.testing.assert_array_equal(np.concatenate([weights for _, weights in taken]), weights[::step])
+    np.testing.assert_array_equal(np.concatenate([values for values, _ in taken]), rows.logits[wanted])
+    np.testing.assert_array_equal(np.concatenate([weights for _, weights in taken]), weights[wanted])

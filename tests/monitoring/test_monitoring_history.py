@@ -1,12 +1,17 @@
 """The history: continued exactly, incomplete lines recognised, one writer at a time, no row counted twice."""
 
+import errno
+import os
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from temperance import InputError, make_calibrator, monitoring
-from temperance.monitoring.history import OPENING, open_history, read_record, write_record
+from temperance.monitoring.history import LOCKED_BYTE, OPENING, open_history, read_record, write_record
+
+fcntl = pytest.importorskip("fcntl")
 
 
 @pytest.fixture
@@ -90,9 +95,10 @@ def test_the_same_rows_are_counted_once_and_labels_may_come_later(world, path):
     monitoring.check(calibrator, logits[part], history=path)
     late = monitoring.check(calibrator, logits[part], labels[part], history=path)
     assert (late.counted_before, late.labelled_checks) == (None, 1)
-    again = monitoring.check(calibrator, logits[part], labels[part][::-1], history=path)
+    again = monitoring.check(calibrator, logits[part], labels[part], history=path)
     assert again.counted_before is not None
     assert (again.labelled_checks, again.log_e) == (1, late.log_e)
+    assert late.shift.level == again.shift.level == 0.025  # one look
     unlabelled = monitoring.check(calibrator, logits[part], history=path)
     assert "are not counted again" in unlabelled.words
     assert len(path.read_bytes().splitlines()) == 2
@@ -115,10 +121,51 @@ def test_a_file_that_is_checked_twice_is_counted_once_however_few_its_rows(world
     assert found.counted_before is not None
 
 
-def test_many_equal_rows_are_counted_once_under_any_name(world, path):
-    for name in ("a", "b"):
-        found = monitoring.check(world[0], world[1][:20], world[2][:20], history=path, name=name)
-    assert found.labelled_rows == 20
+def test_equal_logits_under_another_name_or_with_other_labels_count_and_are_told(world, path):
+    part = world[0], world[1][:20]
+    monitoring.check(*part, world[2][:20], history=path, name="a")
+    named = monitoring.check(*part, world[2][:20], history=path, name="b")
+    relabelled = monitoring.check(*part, (world[2][:20] + 1) % 3, history=path, name="b")
+    for found, rows in ((named, 40), (relabelled, 60)):
+        assert found.labelled_rows == rows
+        assert "both are counted" in found.words
+
+
+@pytest.mark.parametrize("labels", [np.arange(30) % 2, None], ids=["the same labels", "other labels"])
+@pytest.mark.parametrize("named", [True, False])
+def test_a_stuck_classifier_raises_the_alarm(world, path, labels, named):
+    """It says the same every day, and is right half of the time."""
+    calibrator, logits, _ = world
+    confident = logits[np.abs(calibrator.predict_proba(logits).max(axis=1) - 0.79).argmin()]
+    top, rng = int(confident.argmax()), np.random.default_rng(0)
+    for day in range(25):
+        right = rng.random(30) < 0.5 if labels is None else labels
+        name = f"day {day}" if named else ""
+        rows, classes = np.tile(confident, (30, 1)), np.where(right, top, (top + 1) % 3)
+        found = monitoring.check(calibrator, rows, classes, history=path, name=name)
+        if found.acts:
+            break
+    assert found.alarm
+    assert "may be stuck" in found.words
+
+
+def test_days_that_are_equal_by_chance_count_whatever_their_labels(world, path):
+    """Were days without an error left out, those with one would look too frequent."""
+    calibrator, rng = world[0], np.random.default_rng(1)
+    row = np.array([[6.0, 0.0, 0.0]])
+    probs = calibrator.predict_proba(row)[0]
+    for _ in range(60):
+        labels = rng.choice(3, 25, p=probs)
+        found = monitoring.check(calibrator, np.repeat(row, 25, axis=0), labels, history=path)
+    assert found.labelled_rows == 60 * 25
+    assert not found.alarm
+
+
+def test_a_line_without_the_digest_of_its_labels_is_recognised(world, path):
+    found = daily(world, path, 1)
+    digest = found.records[0].labels_digest
+    path.write_text(path.read_text().replace(f'"labels_digest": "{digest}", ', ""))
+    assert daily(world, path, 1).counted_before is not None
 
 
 def test_an_alarm_of_earlier_checks_is_reported_as_such(world, path):
@@ -145,8 +192,27 @@ def test_another_calibrator_tolerance_or_alpha_is_refused(world, path):
     assert len(path.read_bytes().splitlines()) == 1
 
 
-def test_two_writers_do_not_interleave(world, path):
+class ByteLocks:
+    """What Windows has: a lock of one byte until the file is closed. It waits a while, then raises."""
+
+    LK_LOCK = 1
+
+    @staticmethod
+    def locking(number, mode, n_bytes):
+        assert (mode, n_bytes, os.lseek(number, 0, os.SEEK_CUR)) == (1, 1, LOCKED_BYTE)
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.001)
+            raise OSError(errno.EDEADLOCK, "Resource deadlock avoided") from None
+
+
+@pytest.mark.parametrize("system", ["posix", "nt"])
+def test_two_writers_do_not_interleave(world, path, system, monkeypatch):
     """The lock is that of the open file, so that threads wait for each other as processes do."""
+    if system == "nt":
+        monkeypatch.setattr("temperance.monitoring.history.fcntl", None)
+        monkeypatch.setattr("temperance.monitoring.history.msvcrt", ByteLocks, raising=False)
     calibrator, logits, labels = world
 
     def check(i):

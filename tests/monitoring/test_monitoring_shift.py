@@ -74,3 +74,25 @@ def test_the_rows_of_the_fit_have_no_difference_from_their_own_baseline():
     sums = sum_predictions(calibrator.predict_proba(logits), calibrator.baseline_)
     found = compare_with_baseline([sums], calibrator.baseline_, 0.05)
     np.testing.assert_allclose([test.difference for test in found.tests], 0.0, atol=1e-12)
+
+
+def confident(rows, distance, seed):
+    """Return exact logits of two normal distributions this far apart, and their labels."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 2, rows)
+    x = rng.normal(size=rows) + distance * (labels - 0.5)
+    return np.stack([np.zeros(rows), distance * x], axis=1), labels
+
+
+@pytest.mark.parametrize("method", ["ts", "bayes"])
+@pytest.mark.parametrize("distance", [2.0, 4.65, 7.0])
+@pytest.mark.parametrize("types", [("f8", "f8"), ("f4", "f4"), ("f8", "f4"), ("f4", "f8")])
+@pytest.mark.filterwarnings("ignore:All .* rows are classified right")
+def test_however_confident_and_precise_the_rows_of_the_fit_do_not_differ_from_it(method, distance, types):
+    """Where confidence is 1 up to rounding, the distance to 1 is what differs."""
+    logits, labels = confident(1000, distance, seed=0)
+    calibrator = make_calibrator(method).fit(logits.astype(types[0]), labels)
+    sums = sum_predictions(calibrator.predict_proba(logits.astype(types[1])), calibrator.baseline_)
+    found = compare_with_baseline([sums], calibrator.baseline_, 0.05)
+    assert not found.alarm
+    assert max(abs(test.difference) for test in found.tests) <= 0.01

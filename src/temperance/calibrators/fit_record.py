@@ -1,7 +1,8 @@
 """Write the record of a fit, from one reading of its rows after the solver has ended.
 
-The digest and the baseline are computed from evenly spaced rows (numbers 0, n, 2n, ...), few enough that
-they add little to the fit. Both are defined in docs/file-format.md, so that other programs can compute them.
+The digest and the baseline are computed from a sample of the rows (`core.blocks.sampled_rows`), small enough
+that it adds little to the fit. Both are defined in docs/file-format.md, so that other programs can compute
+them.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from temperance.inputs.validation import warn_of_probabilities
 # Rows that the digest and the baseline are computed from, and how many logits they may have.
 HASHED_ROWS, HASHED_LOGITS = 4096, 1 << 18
 BASELINE_ROWS, MIN_BASELINE_ROWS, BASELINE_LOGITS = 4096, 1024, 1 << 20
-EVALUATED_LOGITS = 1 << 18  # at a time: two arrays of 2 MB in float64
+EVALUATED_LOGITS = 1 << 18  # at a time: three arrays of 2 MB in float64
+TIE = 1e-6  # relative: what rounding moves a probability by
 
 
 def record_fit(model: Model, data: FitData, class_names: Sequence[str] | None) -> Model:
@@ -80,16 +82,20 @@ def _labelled(rows: LogitRows, weights: Vector | None) -> tuple[AnyArray, ...]:
 def _evaluate(model: Model, rows: LogitRows, weights: Vector | None) -> tuple[AnyArray, ...]:
     """Return confidence, entropy, predicted class, whether it is right, and the weight of each row.
 
-    Before them comes the weighted sum of the probabilities, (1, K): the parts of a sample are stacked.
+    Before them come weighted sums by class, (1, 3, K): of labels, of p, and of p (1 - p). The parts of a
+    sample are stacked.
     """
+    assert rows.labels is not None  # rows of a fit
     weight = np.ones(rows.n_rows) if weights is None else weights
     slices = row_slices(rows.n_rows, max(1, EVALUATED_LOGITS // rows.n_classes))
-    sums, columns, passes = np.zeros((1, rows.n_classes)), [], 0
+    sums, columns, passes = np.zeros((1, 3, rows.n_classes)), [], 0
+    sums[0, 0] = np.bincount(rows.labels, weight, rows.n_classes)
     for part in slices:
         block = rows if len(slices) == 1 else rows.take(part)
         probs = block.map(model.formula.calibrate)
         predicted = block.top if model.formula.keeps_class else probs.argmax(axis=1)
-        sums += np.einsum("i,ij->j", weight[part], probs)  # without a float64 copy
+        of_probs = np.einsum("i,ij->j", weight[part], probs)  # without a float64 copy
+        sums[0, 1:] += of_probs, of_probs - np.einsum("i,ij,ij->j", weight[part], probs, probs)
         columns.append((*confidence_and_entropy(probs), predicted, predicted == block.labels))
         passes = 0 if block is rows else block.passes  # which are parts of one pass
     rows.passes += passes
@@ -97,17 +103,30 @@ def _evaluate(model: Model, rows: LogitRows, weights: Vector | None) -> tuple[An
 
 
 def confidence_and_entropy(probs: Floats) -> tuple[Vector, Vector]:
-    """Return the largest probability of each row, and the entropy."""
-    logs = np.maximum(probs, np.finfo(probs.dtype).tiny)
+    """Return the largest probability of each row, and the entropy.
+
+    Both come from the other probabilities, which keep their digits where the largest is 1 up to rounding.
+    """
+    others = probs.copy()
+    others[np.arange(len(probs)), probs.argmax(axis=1)] = 0
+    rest = others.sum(axis=1, dtype=np.float64)
+    logs = np.maximum(others, np.finfo(probs.dtype).tiny)
     np.log(logs, out=logs)
-    entropy = np.maximum(-np.einsum("ij,ij->i", probs, logs, dtype=np.float64), 0.0)
-    confidence = np.minimum(probs.max(axis=1), 1.0).astype(np.float64)  # rounded sums may exceed 1
-    return confidence, entropy
+    entropy = -np.einsum("ij,ij->i", others, logs, dtype=np.float64) - (1 - rest) * np.log1p(-rest)
+    return 1 - rest, entropy
+
+
+def ends_of_ties(quantiles: Vector, largest: float = np.inf) -> Vector:
+    """Return the largest values that count as tied with quantiles of what lies between 0 and `largest`.
+
+    Close to either end, the distance to it is what matters: of a confidence, that to 1.
+    """
+    return quantiles + TIE * np.minimum(quantiles, largest - quantiles) + np.finfo(np.float64).eps
 
 
 def _baseline(
     n_classes: int,
-    probability_sums: Matrix,
+    class_sums: Matrix,
     confidence: Vector,
     entropy: Vector,
     predicted: AnyArray,
@@ -121,9 +140,10 @@ def _baseline(
     if not counted.all():
         columns = (column[counted] for column in (confidence, entropy, predicted, right, weights))
         confidence, entropy, predicted, right, weights = columns
+    labels, probabilities, variances = class_sums.sum(axis=0) / class_sums[:, 0].sum()
     share = weights / weights.max()  # whose squares neither overflow nor vanish
-    confidence_quantiles, confidence_shares = _distribution(confidence, share)
-    entropy_quantiles, entropy_shares = _distribution(entropy, share)
+    confidence_quantiles, confidence_shares = _distribution(confidence, share, 1.0)
+    entropy_quantiles, entropy_shares = _distribution(entropy, share, np.inf)
     return Baseline(
         rows=len(weights),
         effective_rows=float(share.sum() ** 2 / (share**2).sum()),
@@ -135,7 +155,9 @@ def _baseline(
         mean_confidence=_mean(confidence, share),
         mean_entropy=_mean(entropy, share),
         accuracy=_mean(right.astype(np.float64), share),
-        mean_probabilities=probability_sums.sum(axis=0) / probability_sums.sum(),
+        mean_probabilities=probabilities,
+        label_frequencies=labels,
+        class_variances=np.clip(variances, 0.0, 0.25),  # but for rounding
     )
 
 
@@ -144,10 +166,10 @@ def _mean(values: Vector, weights: Vector) -> float:
     return float(min(max(weights @ values / weights.sum(), values.min()), values.max()))
 
 
-def _distribution(values: Vector, weights: Vector) -> tuple[Vector, Vector]:
-    """Return the quantiles of the baseline, and the share of the weight up to each."""
+def _distribution(values: Vector, weights: Vector, largest: float) -> tuple[Vector, Vector]:
+    """Return the quantiles of the baseline, and the share of the weight up to each, ties included."""
     order = np.argsort(values)
     ordered, cumulated = values[order], np.cumsum(weights[order])
     at = np.searchsorted(cumulated, BASELINE_SHARES * cumulated[-1] * (1 - SLACK))
-    up_to = np.searchsorted(ordered, ordered[at], side="right") - 1
+    up_to = np.searchsorted(ordered, ends_of_ties(ordered[at], largest), side="right") - 1
     return ordered[at], cumulated[up_to] / cumulated[-1]

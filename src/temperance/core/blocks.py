@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.core.arrays import Floats
+from temperance.core.arrays import Floats, Indices
 from temperance.errors import InputError, excerpt
 
 MAX_THREADS = 1024
@@ -258,6 +258,26 @@ and the buffers of its thread."""
 def row_slices(n_rows: int, size: int) -> list[slice]:
     """Cut rows into slices of `size` rows; the last may be shorter."""
     return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
+
+
+def sampled_rows(step: int, stop: int, start: int = 0) -> Indices:
+    """Return the rows from `start` to `stop` that belong to a sample: one of each `step` rows.
+
+    Every n-th row would be a biased sample of rows that repeat, such as labels in turn. So of the rows i n,
+    ..., i n + n - 1, the sample has row i n + h(i) mod n, where h(i) is number i of SplitMix64 (Steele, Lea
+    and Flood, 2014) from 0: it is the same for any parts of the rows, and in their order.
+
+    Examples
+    --------
+    >>> sampled_rows(10, 80), sampled_rows(10, 80, 40)
+    (array([ 5, 10, 29, 34, 47, 50, 63, 70]), array([47, 50, 63, 70]))
+    """
+    stretch = np.arange(start // step, -(-stop // step), dtype=np.uint64)
+    h = (stretch + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)  # modulo 2^64
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        h = (h ^ (h >> np.uint64(shift))) * np.uint64(factor)
+    rows = (stretch * np.uint64(step) + h % np.uint64(step)).astype(np.intp)
+    return rows[(rows >= start) & (rows < stop)]
 
 
 def read_blocks(

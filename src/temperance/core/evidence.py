@@ -89,7 +89,7 @@ def maximise_evidence(
 
     `first_tau` is the initial width of the first block. Where a prior with heavy tails and the rows disagree,
     the posterior can have two modes; the initial value decides which one the rounds find. Widths are
-    estimated from about `width_rows` evenly spaced rows.
+    estimated from a sample of about `width_rows` rows.
     """
     taus = np.ones(len(blocks))
     taus[0] = first_tau

@@ -117,7 +117,7 @@ def _in_one_valley(objective: Objective, one: Solution, other: Solution) -> bool
 
 
 def _subsample(objective: Objective, n_parameters: int, n_rows: int) -> tuple[Objective, int]:
-    """Return the objective of every n-th row, and n; of all rows, and 1, where fewer would not save much."""
+    """Return the objective of one of n rows, and n; of all rows, and 1, where fewer would not save much."""
     step = min(objective.thinning, n_rows // max(SUBSAMPLE_ROWS, ROWS_PER_PARAMETER * n_parameters))
     few = objective.every(step) if step >= MIN_THINNING else objective
     return (few, step) if step >= MIN_THINNING and few.total_weight > 0 else (objective, 1)

@@ -16,8 +16,8 @@ scores for a Hessian that is not positive definite; (3) stop if the predicted de
 (4) if it did not lower the value, go back and take EM's step. The solver of `fisher` would search along a
 line instead; here a pass over the rows is the whole cost, and EM's step needs no second one to go down.
 
-The evidence (Laplace's approximation) chooses alpha: few rows that agree with the frequencies of the fit
-leave them nearly unchanged.
+The frequencies are an average over several alpha and over no change at all, weighted by the evidence
+(Laplace's approximation): few rows that agree with the frequencies of the fit leave them nearly unchanged.
 
 A class with very few labels at fit has no reliable pi0, and a wrong pi0 is worse than none: if all rows have
 p_ik > pi0_k, any number of them can be attributed to it. Such classes are left out: everything else is
@@ -36,7 +36,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
-from temperance.core.blocks import Scratch, sum_blocks
+from temperance.core.blocks import Scratch, sampled_rows, sum_blocks
 
 PSEUDO_ROWS = (1000.0, 100.0, 10.0, 1.0)
 """Bounds on the worth of the prior: at least one row, at most what thousands of rows still outweigh."""
@@ -74,8 +74,8 @@ class ProbabilityRows:
         self.hessian_step = hessian_step or hessian_step_for(self.n_rows, self.n_classes)
 
     def every(self, step: int) -> ProbabilityRows:
-        """Return every `step`-th row, as a view."""
-        return ProbabilityRows(self.probs[::step])
+        """Return one of each `step` rows."""
+        return ProbabilityRows(self.probs[sampled_rows(step, self.n_rows)])
 
     def sums(self, ratio: Vector) -> Sums:
         """Return sums over all rows in one pass, at ratio = exp(theta); 0 leaves a class out."""
@@ -84,7 +84,7 @@ class ProbabilityRows:
 
 
 def hessian_step_for(n_rows: int, n_classes: int) -> int:
-    """Return the step between the rows that the Hessian uses."""
+    """Return of how many rows the Hessian uses one."""
     return max(1, n_rows * n_classes**2 // HESSIAN_WORK)
 
 
@@ -95,7 +95,7 @@ def _block_sums(
     total = q.sum(axis=1)
     possible = total > 0  # in some rows all classes may be masked except those left out
     q /= np.where(possible, total, 1.0)[:, None]
-    some = q[::step]
+    some = q[sampled_rows(max(1, min(step, len(q) // 2)), stop, start) - start]  # at least one
     return np.log(total[possible]).sum(keepdims=True), q.sum(axis=0), some.T @ some * (len(q) / len(some))
 
 
@@ -144,23 +144,38 @@ def estimate_frequencies(rows: ProbabilityRows, fitted: LabelFrequencies) -> Fre
     """
     known = np.flatnonzero(fitted.is_known)
     share = float(fitted.frequencies[known].sum())
-    best = _best_prior(rows, len(fitted.frequencies), known, fitted.frequencies[known] / share)
+    before = fitted.frequencies[known] / share
+    best, change = _best_prior(rows, len(fitted.frequencies), known, before)
     frequencies, errors = fitted.frequencies.copy(), np.zeros(len(fitted.frequencies))
-    frequencies[known] = share * best.frequencies
+    frequencies[known] = share * (before + change)
     errors[known] = share * best.standard_errors()
     return FrequencyEstimate(frequencies, errors, best.passes, best.converged)
 
 
-def _best_prior(rows: ProbabilityRows, n_classes: int, known: Indices, fitted: Vector) -> _Point:
+def _best_prior(
+    rows: ProbabilityRows, n_classes: int, known: Indices, fitted: Vector
+) -> tuple[_Point, Vector]:
+    """Return the optimum under the likeliest prior, and the change of the frequencies.
+
+    The change is an average over the priors, unless there are so many rows that they outweigh all of them.
+    """
     step = rows.n_rows // max(SUBSAMPLE_ROWS, ROWS_PER_CLASS * len(known))
     few = rows.every(step) if step >= 2 else rows
-    best = _maximise(few, _Problem(n_classes, known, fitted, PSEUDO_ROWS[0]), np.zeros(len(known)))
-    for pseudo_rows in PSEUDO_ROWS[1:]:
-        weaker = _maximise(few, replace(best.problem, pseudo_rows=pseudo_rows), best.theta)
-        if weaker.log_evidence() < best.log_evidence():
-            break  # weaker priors still cost more to solve, and are less likely still
-        best = weaker
-    return best if few is rows else _maximise(rows, best.problem, best.theta)
+    problem, found = _Problem(n_classes, known, fitted, PSEUDO_ROWS[0]), []
+    unchanged = problem.at(few, np.zeros(len(known)))
+    theta = unchanged.theta
+    for pseudo_rows in PSEUDO_ROWS:
+        found.append(_maximise(few, replace(problem, pseudo_rows=pseudo_rows), theta))
+        theta = found[-1].theta
+    logs = np.array([point.log_evidence() for point in found])
+    best = found[int(logs.argmax())]
+    if few is not rows:
+        best = _maximise(rows, best.problem, best.theta)
+        return best, best.frequencies - fitted
+    # Without a change, the evidence is the likelihood; it has half of the prior probability.
+    none = float(unchanged.sums.log_likelihood[0]) + np.log(len(found))
+    weights = np.exp(logs - np.logaddexp.reduce([none, *logs]))
+    return best, weights @ [point.frequencies - fitted for point in found]
 
 
 @dataclass(frozen=True)
@@ -225,20 +240,24 @@ class _Point:
         theta: Vector = np.log(kept) - np.log(kept.sum()) - np.log(self.problem.fitted)
         return theta
 
-    def score_covariance(self) -> Matrix:
-        """Return the expected Hessian at the optimum: positive semi-definite, but wrong far from there."""
+    def score_covariance(self, pseudo_rows: float) -> Matrix:
+        """Return the expected Hessian at the optimum: positive definite, but wrong far from there."""
         outer = self.sums.q_outer
         total = outer.sum(axis=1)
         spread = outer - np.outer(total, total) / max(self.n_rows, 1.0)
-        return spread + self.problem.pseudo_rows * _simplex(self.frequencies)
+        return spread + pseudo_rows * _simplex(self.frequencies)
+
+    def factor(self, pseudo_rows: float) -> _Factor:
+        """Factorise the Hessian, or the score covariance if the Hessian is not positive definite."""
+        pi = self.frequencies
+        factor = _Factor.of(self.hessian(pseudo_rows), pi)
+        factor = factor or _Factor.of(self.score_covariance(pseudo_rows), pi)
+        assert factor is not None  # the prior makes it positive definite
+        return factor
 
     def newton_step(self) -> Vector:
-        """Return Newton's step, with the score covariance if the Hessian is not positive definite."""
-        pi = self.frequencies
-        factor = _Factor.of(self.hessian(self.problem.pseudo_rows), pi)
-        factor = factor or _Factor.of(self.score_covariance(), pi)
-        assert factor is not None  # the prior makes it positive definite
-        return -factor.solve(self.gradient)
+        """Return Newton's step."""
+        return -self.factor(self.problem.pseudo_rows).solve(self.gradient)
 
     def log_evidence(self) -> float:
         """Return the log evidence of this prior, with the prior's normaliser approximated in the same way."""
@@ -255,10 +274,8 @@ class _Point:
         """Return those of the frequencies, under the weakest prior: at most those of the prior alone."""
         pi = self.frequencies
         without_rows: Vector = np.sqrt(pi * (1 - pi) / 2)
-        factor, jacobian = _Factor.of(self.hessian(1.0), pi), _simplex(pi)
-        if factor is None:
-            return without_rows
-        variances = np.einsum("ij,ij->j", jacobian, factor.solve(jacobian))
+        jacobian = _simplex(pi)
+        variances = np.einsum("ij,ij->j", jacobian, self.factor(1.0).solve(jacobian))
         return np.minimum(np.sqrt(variances), without_rows)
 
 

@@ -24,19 +24,22 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from math import ceil
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core.arrays import Floats, Matrix, Vector
+from temperance.core.blocks import sampled_rows
 from temperance.core.logit_rows import Index, LogitRows
 from temperance.core.predictors import Constant, Link, Predictor
 from temperance.core.quantiles import Quantiles, quantiles
 from temperance.errors import InputError
 
-# A subsample of rows in memory keeps at least one row in so many: then its optimum is a useful start.
-THINNING = 16
+# A subsample keeps at least one row in so many, so that its optimum is a useful start, unless it would take
+# more bytes than that.
+THINNING, MAX_THIN_BYTES = 16, 1 << 27
 
 # Takes whether the Fisher matrix is needed; returns the gradient and that matrix, or None.
 Derive = Callable[[bool], tuple[Vector, Matrix | None]]
@@ -86,6 +89,7 @@ class Objective(ABC):
     """A mean over rows, wherever they are, plus the negative log density of a prior."""
 
     thinning = THINNING
+    """The largest ratio of rows to subsample."""
 
     def __init__(self, total_weight: float, dtype: np.dtype[Any], prior: Prior | None) -> None:
         self.total_weight, self.prior = total_weight, prior
@@ -99,7 +103,7 @@ class Objective(ABC):
 
     @abstractmethod
     def every(self, step: int) -> Self:
-        """Return the objective of every `step`-th row, with the same prior."""
+        """Return the objective of one of each `step` rows (`sampled_rows`), with the same prior."""
 
     @abstractmethod
     def evaluate(self, theta: Vector) -> ObjectivePoint:
@@ -144,6 +148,7 @@ class RowObjective(Objective):
     def __init__(self, rows: LogitRows, weights: Vector | None = None, prior: Prior | None = None) -> None:
         super().__init__(float(rows.n_rows if weights is None else weights.sum()), rows.dtype, prior)
         self.rows, self.weights = rows, weights
+        self.thinning = thinning_of(rows.n_rows, rows.n_classes, rows.dtype)
 
     @property
     def passes(self) -> int:
@@ -157,8 +162,8 @@ class RowObjective(Objective):
         return weights / self.total_weight
 
     def every(self, step: int) -> Self:
-        """Return the objective of every `step`-th row, with the same prior."""
-        return self.take(slice(None, None, step))
+        """Return the objective of one of each `step` rows, with the same prior."""
+        return self.take(sampled_rows(step, self.rows.n_rows))
 
     def take(self, index: Index) -> Self:
         """Return the objective of some rows, with the same prior."""
@@ -240,10 +245,15 @@ Transform = Callable[[LogitRows], Floats]
 
 
 Samples = Sequence[tuple[int, Measure]]
-"""Each is a number n and a measure of every n-th row, whose arrays are concatenated over parts."""
+"""Each is a number n and a measure of one of each n rows, whose arrays are concatenated over parts."""
 
 Survey = tuple[tuple[Array, ...], list[tuple[Array, ...]]]
 """Sums over all rows, and the arrays of each sample."""
+
+
+def thinning_of(n_rows: int, n_classes: int, dtype: np.dtype[Any]) -> int:
+    """Return the largest ratio of rows to subsample."""
+    return max(THINNING, ceil(n_rows * n_classes * dtype.itemsize / MAX_THIN_BYTES))
 
 
 def weighted_sum(values: Vector, weights: Vector | None) -> Vector:
@@ -281,9 +291,9 @@ class FitData:
         return self.rows.passes
 
     def every(self, step: int) -> FitData:
-        """Return every `step`-th row."""
-        weights = None if self.weights is None else self.weights[::step]
-        return FitData(self.rows.take(slice(None, None, step)), weights)
+        """Return one of each `step` rows."""
+        at = sampled_rows(step, self.n_rows)
+        return FitData(self.rows.take(at), None if self.weights is None else self.weights[at])
 
     def transformed(self, transform: Transform) -> FitData:
         """Return transformed rows, with the same labels and weights."""

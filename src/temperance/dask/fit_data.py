@@ -7,7 +7,6 @@ the workers do with one part are pure functions, which Dask may run again elsewh
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -19,12 +18,11 @@ from dask.base import compute, persist
 from dask.delayed import delayed
 from numpy.typing import NDArray
 
-from temperance.core.arrays import Matrix, Vector
-from temperance.core.blocks import threads, working_dtype
+from temperance.core.arrays import Indices, Matrix, Vector
+from temperance.core.blocks import sampled_rows, threads, working_dtype
 from temperance.core.fisher import MAX_FISHER
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import (
-    THINNING,
     Build,
     FitData,
     Measure,
@@ -35,6 +33,7 @@ from temperance.core.objective import (
     Survey,
     Transform,
     Values,
+    thinning_of,
 )
 from temperance.core.quantiles import Quantiles, Sketch, make_brackets, resolve, values_in_brackets
 from temperance.core.row_block import kernels_of_size
@@ -44,7 +43,6 @@ from temperance.inputs.labels import Names, check_labels
 from temperance.inputs.validation import check_logits_shape, check_sample_weight
 
 FAN_IN = 8  # partial results added by one task
-THIN_BYTES = 1 << 27  # of a subsample that is kept on the workers
 MERGED_BYTES = 1 << 25  # of one of its parts
 
 log = logging.getLogger("temperance")
@@ -218,7 +216,7 @@ def _survey(wanted: tuple[Measure, Samples], part: Any, size: int) -> Any:
     def work(rows: LogitRows, weights: Vector | None) -> Any:
         sampled = []
         for step, sample in samples:
-            taken = slice(-part[-1] % step, None, step)  # the part begins at row part[-1]
+            taken = _taken(step, part) if step > 1 else slice(None)
             some = rows.take(taken)
             sampled.append(sample(some, None if weights is None else weights[taken]) if some.n_rows else None)
         return measure(rows, weights), sampled
@@ -232,12 +230,18 @@ def _transform(change: Transform, part: Any, size: int) -> Any:
     return part if changed is None else (changed, *part[1:])
 
 
+def _taken(step: int, part: Any) -> Indices:
+    """Return which rows of a part are in the sample of all rows."""
+    logits, *_, start = part
+    return sampled_rows(step, start + len(logits), start) - start
+
+
 def _take_every(step: int, part: Any, size: int) -> Any:
-    """Return the rows whose indices are multiples of `step`, after checking all rows of the part."""
+    """Return the sampled rows, after checking all rows of the part."""
     _run(lambda rows, weights: None, part, size)
     *arrays, start = part
-    taken = slice(-start % step, None, step)
-    return (*(None if array is None else np.array(np.asarray(array)[taken]) for array in arrays), start)
+    taken = _taken(step, part)
+    return (*(None if array is None else np.asarray(array)[taken] for array in arrays), start)
 
 
 def _merge(parts: Sequence[Any], start: int) -> Any:
@@ -281,8 +285,8 @@ class DaskFitData(FitData):
 
     @property
     def thinning(self) -> int:
-        """The largest ratio of rows to subsample: larger than in memory, so that the workers can keep it."""
-        return max(THINNING, math.ceil(self.n_rows * self._row_bytes / THIN_BYTES))
+        """The largest ratio of rows to subsample, which the workers keep."""
+        return thinning_of(self.n_rows, self.n_classes, self.dtype)
 
     @property
     def _row_bytes(self) -> int:
@@ -321,18 +325,19 @@ class DaskFitData(FitData):
         return DaskObjective(self, build)
 
     def every(self, step: int) -> DaskFitData:
-        """Return every `step`-th row, the same for any parts, kept on the workers."""
+        """Return one of each `step` rows, the same for any parts, kept on the workers."""
         if step == 1:
             return self
         starts = np.cumsum([0, *self.lengths])
-        bounds = -(-starts // step)  # the position of each part's first row within the subsample
-        lengths = np.diff(bounds)
+        ends = zip(starts[1:].tolist(), starts[:-1].tolist(), strict=True)
+        lengths = np.array([len(sampled_rows(step, stop, start)) for stop, start in ends])
+        bounds = np.cumsum([0, *lengths])  # the position of each part's first row within the subsample
         thin = self._tasks("thin", step, _take_every)
         merged, merged_lengths = [], []
         for group in _groups(lengths, self._row_bytes):
             merged.append(delayed(_merge, pure=False)([thin[i] for i in group], int(bounds[group[0]])))
             merged_lengths.append(int(lengths[group].sum()))
-        log.info("taking every %d-th of %d rows", step, self.n_rows)
+        log.info("taking one in %d of %d rows", step, self.n_rows)
         self.passes += 1
         kept = list(persist(*merged))
         weight = sum(compute(*(delayed(_weight_of)(part) for part in kept)))
@@ -371,7 +376,7 @@ class DaskObjective(Objective):
         return self.sample.passes
 
     def every(self, step: int) -> DaskObjective:
-        """Return the objective of every `step`-th row, with the same prior."""
+        """Return the objective of one of each `step` rows, with the same prior."""
         return DaskObjective(self.sample.every(step), self.build, self.prior)
 
     def temperature_quantiles(self, theta: Vector, shares: Vector) -> Vector:

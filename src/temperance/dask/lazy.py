@@ -14,7 +14,7 @@ from dask.delayed import delayed
 from numpy.typing import NDArray
 
 from temperance.core.arrays import Vector
-from temperance.core.blocks import threads, working_dtype
+from temperance.core.blocks import sampled_rows, threads, working_dtype
 from temperance.core.frequencies import ProbabilityRows, Sums, hessian_step_for
 from temperance.core.row_block import kernels_of_size
 from temperance.dask.fit_data import add_in_tree, as_array, check_dask_shape, lengths_of, row_blocks
@@ -188,9 +188,13 @@ class DaskProbabilityRows(ProbabilityRows):
         return Sums(*total)
 
     def every(self, step: int) -> ProbabilityRows:
-        """Return every `step`-th row, in memory."""
-        take = delayed(lambda block, start: np.array(np.asarray(block)[-start % step :: step]), pure=False)
-        taken = compute(*(take(*part) for part in self._parts))
+        """Return one of each `step` rows, in memory."""
+
+        def take(block: Any, start: int) -> NDArray[Any]:
+            rows = np.asarray(block)
+            return rows[sampled_rows(step, start + len(rows), start) - start]
+
+        taken = compute(*(delayed(take, pure=False)(*part) for part in self._parts))
         return ProbabilityRows(np.asarray(self._predict(np.concatenate(taken))))
 
 

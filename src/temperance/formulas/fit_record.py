@@ -55,7 +55,7 @@ class Baseline:
     Attributes
     ----------
     rows : int
-        How many rows it describes: at most 4096, evenly spaced, those of weight 0 left out.
+        How many rows it describes: a sample of at most 4096, those of weight 0 left out.
     effective_rows : float
         (sum of weights)^2 / sum of squared weights; `rows` if all weights are equal.
     confidence_quantiles, entropy_quantiles : (21,) arrays
@@ -68,6 +68,10 @@ class Baseline:
         Weighted means.
     mean_probabilities : (K,) array
         Weighted mean of the probabilities of each class; None in early files of version 2.
+    label_frequencies : (K,) array
+        Share of the weight by label, in the same rows; None in early files.
+    class_variances : (K,) array
+        Weighted mean of p (1 - p) of each class, the variance of its label indicator; None in early files.
     """
 
     rows: int
@@ -81,6 +85,8 @@ class Baseline:
     mean_entropy: float
     accuracy: float
     mean_probabilities: Vector | None = None
+    label_frequencies: Vector | None = None
+    class_variances: Vector | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.core.arrays import Matrix, Vector
+from temperance.core.blocks import sampled_rows
 from temperance.core.fisher import fisher_scoring
 from temperance.core.objective import Objective, ObjectivePoint
 from temperance.errors import InputError, listed
@@ -376,8 +377,9 @@ class _LogisticLoss(Objective):
         self.design, self.outcome, self.weight = design, outcome, weight
 
     def every(self, step: int) -> Self:
-        """Return the loss of every `step`-th row."""
-        return type(self)(self.design[::step], self.outcome[::step], self.weight[::step])
+        """Return the loss of one of each `step` rows."""
+        at = sampled_rows(step, len(self.weight))
+        return type(self)(self.design[at], self.outcome[at], self.weight[at])
 
     def evaluate(self, theta: Vector) -> ObjectivePoint:
         """Return the value and the derivatives."""

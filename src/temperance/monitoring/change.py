@@ -71,8 +71,8 @@ class Change:
 
     Attributes
     ----------
-    rows : int
-        Number of rows.
+    rows : float
+        Number of rows; weighted ones count as their share.
     said, right : float
         Mean confidence, and share of rows whose predicted class is right.
     gap, gap_low, gap_high : float
@@ -103,7 +103,7 @@ class Change:
     'said 79.7%, right 78.8%'
     """
 
-    rows: int
+    rows: float
     said: float
     right: float
     gap: float

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
@@ -12,15 +13,17 @@ from typing import Any
 
 import numpy as np
 from markupsafe import escape
+from numpy.typing import NDArray
 
 from temperance.calibrators.estimator import model_of
 from temperance.core.arrays import Vector
+from temperance.core.blocks import read_blocks
 from temperance.errors import InputError, Remedy
 from temperance.files import utc_now
 from temperance.formulas.model import Model, axis_of_classes, check_columns, check_kind, logits_for
 from temperance.inputs.containers import as_numpy, names_of, open_logits
 from temperance.inputs.labels import Names, check_labels
-from temperance.inputs.validation import check_number
+from temperance.inputs.validation import check_number, check_sample_weight
 from temperance.monitoring import words
 from temperance.monitoring.change import (
     KEEP,
@@ -36,12 +39,12 @@ from temperance.monitoring.change import (
 from temperance.monitoring.evidence import cumulate, evidence_of
 from temperance.monitoring.history import Record, open_history
 from temperance.monitoring.shift import Shift, compare_with_baseline
-from temperance.monitoring.sums import TOLERANCE, Limits, allowed, sum_rows
+from temperance.monitoring.sums import TOLERANCE, Limits, PredictionSums, allowed, sum_rows
 
 ALPHA = 0.05
 """Probability of a false alarm over all checks."""
 
-MIN_RECOGNISED = 20  # fewer rows may equal earlier ones by chance
+MIN_RECOGNISED = 20  # distinct rows: fewer may equal earlier ones by chance
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,12 +55,14 @@ class Check:
     ----------
     action : {"keep", "adapt", "refit", "label"}
         What to do: nothing; adapt to other class frequencies; fit again; label rows.
-    rows : int
-        Number of rows of this check.
+    rows : float
+        Number of rows of this check; weighted ones count as their share.
     labelled : bool
         Whether they have labels.
-    labelled_rows, labelled_checks : int
-        Number of labelled rows and checks behind the evidence, including this one.
+    labelled_rows : float
+        Number of labelled rows behind the evidence, including these; weighted ones count as their share.
+    labelled_checks : int
+        Number of checks behind the evidence, including this one.
     log_e, highest_log_e : float
         Logarithm of the e-value now, and the highest of all checks, which raises the alarm.
     alpha, tolerance : float
@@ -76,6 +81,8 @@ class Check:
         Comparison of predictions with those at the fit; None for a calibrator that was adapted since.
     counted_before : str or None
         Date at which the same rows were checked before: they are not counted again.
+    equal_logits : str or None
+        Date of an earlier check of the same logits under another name or with other labels: both count.
     torn_lines : tuple of int
         Incomplete lines of the history, which are skipped.
     class_names : tuple of str
@@ -99,9 +106,9 @@ class Check:
     """
 
     action: str
-    rows: int
+    rows: float
     labelled: bool
-    labelled_rows: int
+    labelled_rows: float
     labelled_checks: int
     log_e: float
     highest_log_e: float
@@ -114,6 +121,7 @@ class Check:
     labels: Labels | None
     shift: Shift | None
     counted_before: str | None
+    equal_logits: str | None
     torn_lines: tuple[int, ...]
     class_names: tuple[str, ...]
     limits: Limits = field(repr=False)
@@ -170,6 +178,7 @@ def check(
     logits: Any,
     labels: Any = None,
     *,
+    sample_weight: Any = None,
     history: str | Path | None = None,
     tolerance: float = TOLERANCE,
     alpha: float = ALPHA,
@@ -191,6 +200,8 @@ def check(
         The classifier's logits for the new rows.
     labels : (N,) integers or names, optional
         The true classes.
+    sample_weight : (N,) numbers >= 0, optional
+        Weights of the rows, chosen without looking at their labels. A row counts as min(1, w / mean w) rows.
     history : path, optional
         File of earlier checks, to which this one is appended; created if missing. The evidence continues
         from it.
@@ -227,7 +238,9 @@ def check(
     model = model_of(calibrator)
     names = names_of(logits, None, model.n_classes) or model.record.class_names
     logits, from_probs = logits_for(model, logits, from_probs)
-    return check_labelled(model, logits, labels, names, history, tolerance, alpha, dim, name, from_probs)
+    return check_labelled(
+        model, logits, labels, names, history, tolerance, alpha, dim, name, from_probs, sample_weight
+    )
 
 
 def check_labelled(
@@ -241,6 +254,7 @@ def check_labelled(
     dim: int | None = None,
     name: str = "",
     from_probs: bool | None = None,
+    sample_weight: Any = None,
 ) -> Check:
     """Check rows whose labels are among these class names; without names, labels are column indices.
 
@@ -258,12 +272,20 @@ def check_labelled(
     if labels is not None:
         n_rows, n_classes = opened.values.shape
         columns = check_labels(opened.flat(as_numpy(labels), "labels"), n_rows, n_classes, names)
-    rows_digest, predictions, labelled = sum_rows(model, limits, opened.values, columns)
+    share = None
+    if sample_weight is not None:
+        weights = check_sample_weight(
+            opened.flat(as_numpy(sample_weight), "sample_weight"), len(opened.values)
+        )
+        assert weights is not None
+        share = np.minimum(1.0, weights / weights.mean())
+    rows_digest, predictions, labelled = sum_rows(model, limits, opened.values, columns, share)
     pending = Record(
         calibrator=_digest(model),
         date=utc_now(),
         name=name,
         rows_digest=rows_digest,
+        labels_digest="" if columns is None else _sha256(columns.astype("<i8")),
         tolerance=limits.tolerance,
         alpha=float(alpha),
         predictions=predictions,
@@ -272,11 +294,16 @@ def check_labelled(
     with open_history(history) as past:
         for record in past.records:
             _check_same(pending, record, past.path)
-        dates = (record.date for record in past.records if _has_same_rows(pending, record))
-        if counted_before := next(dates, None):
-            found = _judge(model, limits, pending, past.records)
-            return replace(found, counted_before=counted_before, torn_lines=past.torn_lines)
+        alike = [record for record in past.records if record.rows_digest == pending.rows_digest]
+        if alike and (pending.name or _differ(opened.values)):
+            same = (record.date for record in alike if _has_same_rows(pending, record))
+            if counted_before := next(same, None):
+                found = _judge(model, limits, pending, past.records)
+                return replace(found, counted_before=counted_before, torn_lines=past.torn_lines)
         found = _judge(model, limits, pending, (*past.records, pending))
+        others = (record.date for record in alike if not _has_labels_for(pending, record))
+        if len(opened.values) >= MIN_RECOGNISED:
+            found = replace(found, equal_logits=next(others, None))
         record = replace(
             pending,
             log_e=found.log_e,
@@ -286,6 +313,10 @@ def check_labelled(
         )
         past.add(record)
         return replace(found, records=(*past.records, record), torn_lines=past.torn_lines)
+
+
+def _sha256(array: NDArray[Any]) -> str:
+    return f"sha256:{hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()}"
 
 
 def _digest(model: Model) -> str:
@@ -323,16 +354,47 @@ def _check_same(pending: Record, record: Record, path: Path | None) -> None:
             )
 
 
-def _has_same_rows(pending: Record, record: Record) -> bool:
-    """Say whether a check has counted these rows.
+def _differ(values: Any) -> bool:
+    """Say whether enough rows differ that another set of rows would not equal them by chance.
 
-    Labels that arrive later are new; changed labels are not. A few rows may be equal by chance, as those of a
-    tree are; they count as the same only under the same name.
+    The rows of a classifier that is stuck, or of a tree, may.
     """
-    same = record.rows_digest == pending.rows_digest
-    new_labels = pending.labelled is not None and record.labelled is None
-    named = pending.name != "" and record.name == pending.name
-    return same and not new_labels and (pending.predictions.rows >= MIN_RECOGNISED or named)
+    distinct: set[bytes] = set()
+    for z, *_ in read_blocks(values):
+        for row in z:
+            distinct.add(row.tobytes())
+            if len(distinct) >= MIN_RECOGNISED:
+                return True
+    return False
+
+
+def _has_same_rows(pending: Record, record: Record) -> bool:
+    """Say whether a check of the same logits has counted these rows: same name, and no other labels.
+
+    Another name or other labels are other rows, even with the same logits: a classifier may be stuck.
+    """
+    known = pending.labelled is None or (
+        record.labelled is not None and record.labels_digest in ("", pending.labels_digest)
+    )
+    return record.name == pending.name and known
+
+
+def _has_labels_for(pending: Record, record: Record) -> bool:
+    """Say whether the labels of rows that were checked without any have arrived."""
+    return record.name == pending.name and record.labelled is None and pending.labelled is not None
+
+
+def _predictions_of(records: Sequence[Record]) -> list[PredictionSums]:
+    """Return the predictions of all checks, once for rows whose labels came later."""
+    kept, without_labels = [], Counter[tuple[str, str]]()
+    for record in records:
+        key = record.rows_digest, record.name
+        if record.labelled is not None and without_labels[key]:
+            without_labels[key] -= 1
+            continue
+        without_labels[key] += record.labelled is None
+        kept.append(record.predictions)
+    return kept
 
 
 def _judge(model: Model, limits: Limits, pending: Record, records: Sequence[Record]) -> Check:
@@ -347,8 +409,7 @@ def _judge(model: Model, limits: Limits, pending: Record, records: Sequence[Reco
     highest = max(log_e, *(record.highest_log_e for record in records))
     shift = None
     if model.log_prior_ratio is None:
-        distinct = {record.rows_digest: record.predictions for record in records}
-        shift = compare_with_baseline(list(distinct.values()), limits.baseline, pending.alpha)
+        shift = compare_with_baseline(_predictions_of(records), limits.baseline, pending.alpha)
     action, labels = KEEP, None
     if change is not None and window is not None and highest >= np.log(1 / pending.alpha):
         action = action_for(change)
@@ -375,6 +436,7 @@ def _judge(model: Model, limits: Limits, pending: Record, records: Sequence[Reco
         labels=labels,
         shift=shift,
         counted_before=None,
+        equal_logits=None,
         torn_lines=(),
         class_names=model.record.class_names or tuple(map(str, range(model.n_classes))),
         limits=limits,

@@ -52,16 +52,19 @@ def summed_residuals(number: int) -> int:
     return number if number <= MAX_EXACT else 1
 
 
-def log_growth(residuals: Matrix, low: Vector, high: Vector) -> Array:
+def log_growth(residuals: Matrix, low: Vector, high: Vector, share: Vector | None = None) -> Array:
     """Return the logarithm of the capitals after rows, (2 sides, bets, F), of the first F residuals.
 
-    The residuals have shape (N, 1 + K), the limits (1 + K,).
+    The residuals have shape (N, 1 + K), the limits (1 + K,). A row that counts as a share of one, at most 1,
+    stakes that share: its factor still has an expectation of at most 1.
     """
     number = summed_residuals(residuals.shape[1])
     sides = (residuals[:, :number], high[:number]), (-residuals[:, :number], -low[:number])
     logs = np.empty((2, len(BETS), number))
     for i, (r, mean) in enumerate(sides):
         xi = (r - mean) / (1 + mean)
+        if share is not None:
+            xi *= share[:, None]
         for j, bet in enumerate(BETS):
             logs[i, j] = np.log1p(bet * xi).sum(axis=0)
     return logs

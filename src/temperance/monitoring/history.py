@@ -8,6 +8,7 @@ other, from reading the file to appending.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Iterator
@@ -34,10 +35,12 @@ from temperance.monitoring.sums import LabelledSums, PredictionSums
 
 try:
     import fcntl
-except ImportError:  # pragma: no cover  not on Windows, where a line is still written in one piece
+except ImportError:  # pragma: no cover  on Windows
     fcntl = None  # type: ignore[assignment]
+    import msvcrt
 
 VERSION = 1
+LOCKED_BYTE = 1 << 30
 OPENING = f'{{"temperance_history": {VERSION},'
 """The beginning of every line, by which an incomplete one is recognised."""
 
@@ -47,6 +50,7 @@ FIELDS = (
     Field("date", check_text),
     Field("name", check_text),
     Field("rows_digest", check_text),
+    Field("labels_digest", check_text, optional=True),  # not in the first histories
     Field("tolerance", _LEVEL),
     Field("alpha", _LEVEL),
     Field("log_e", _LOGARITHM),
@@ -71,6 +75,8 @@ class Record:
         Name of the rows, such as their file name.
     rows_digest : str
         Digest of the logits.
+    labels_digest : str
+        Digest of the labels; empty if there are none, or if an early history did not keep it.
     tolerance, alpha : float
         Settings of the evidence.
     log_e, highest_log_e : float
@@ -89,6 +95,7 @@ class Record:
     date: str
     name: str
     rows_digest: str
+    labels_digest: str = ""
     tolerance: float
     alpha: float
     log_e: float = 0.0
@@ -157,14 +164,33 @@ def open_history(path: str | Path | None) -> Iterator[History]:
     check_writable(given, overwrite=True)
     is_new = not given.exists()
     with given.open("a+b", buffering=0) as file:
-        if fcntl is not None:
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX)
+        _lock(file)
         if is_new:
             _sync_folder(given)
         file.seek(0)
         content = file.read() or b""
         records, torn = _read(content, given)
         yield History(given, records, torn, file, bool(content) and not content.endswith(b"\n"))
+
+
+def _lock(file: BinaryIO) -> None:
+    """Lock the file for this process until it is closed; wait while another one holds the lock.
+
+    It is the file itself: a second file, as the package filelock would need, would be left behind, with the
+    permissions of whoever was first. Windows locks bytes, here one that no history reaches.
+    """
+    if fcntl is not None:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX)
+        return
+    file.seek(LOCKED_BYTE)
+    while True:
+        try:
+            msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
+        except OSError as error:  # after ten seconds
+            if error.errno not in (errno.EDEADLOCK, errno.EACCES):
+                raise
+        else:
+            return
 
 
 def _sync_folder(path: Path) -> None:

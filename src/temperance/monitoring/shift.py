@@ -127,14 +127,15 @@ def _tests(rows: PredictionSums, baseline: Baseline, checks: int, tests: int) ->
         found.append(ShiftTest(what, -largest, min(1.0, tests * p_value), None, checks))
     total = baseline.predicted_counts.sum()
     before = np.round(baseline.predicted_counts * (baseline.effective_rows / total))
-    p_values = _fisher(rows.predicted, rows.rows, before, before.sum())
+    now = np.round(rows.predicted)
+    p_values = _fisher(now, now.sum(), before, before.sum())
     k = int(np.argmin(p_values))
     change = float(rows.predicted[k] / rows.rows - baseline.predicted_counts[k] / total)
     p_value = min(1.0, tests * len(p_values) * float(p_values[k]))
     return *found, ShiftTest("predicted classes", change, p_value, k, checks)
 
 
-def _fisher(now: Vector, rows: int, before: Vector, rows_before: float) -> Vector:
+def _fisher(now: Vector, rows: float, before: Vector, rows_before: float) -> Vector:
     """Return twice the smaller tail of Fisher's exact test of each class."""
     both, everything = now + before, rows + rows_before
     more = hypergeom.sf(now - 1, everything, both, rows)

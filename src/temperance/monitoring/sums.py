@@ -15,8 +15,9 @@ it was fitted to a finite sample. It counts as unchanged while the mean of a res
 
     min(0, residual at the fit) - tolerance - MARGIN standard errors of the fit
 
-and the same on the other side. The user sets the tolerance. For a class rarer than 10 % it shrinks with the
-frequency of the class. Otherwise a class of 1 % could become three times as frequent unnoticed.
+and the same on the other side. The margin of a class is larger, since there are many. The user sets the
+tolerance. For a class rarer than 10 % it shrinks with the frequency of the class. Otherwise a class of 1 %
+could become three times as frequent unnoticed.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm
 
-from temperance.calibrators.fit_record import confidence_and_entropy
+from temperance.calibrators.fit_record import confidence_and_entropy, ends_of_ties
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
 from temperance.core.blocks import BFloat16, read_blocks, row_slices
 from temperance.core.row_block import kernels_of_size
@@ -43,7 +45,6 @@ from temperance.json_fields import (
     Check,
     Field,
     check_object,
-    count,
     number,
     numbers,
     read_fields,
@@ -53,13 +54,12 @@ from temperance.monitoring.evidence import BETS, log_growth, summed_residuals
 TOLERANCE = 0.02
 """Default tolerance of the gap between confidence and accuracy, and of the frequency of a class."""
 
-MARGIN = 2.0  # standard errors of the fit
+MARGIN = 2.0  # standard errors of the gap at the fit
 RARE = 0.1  # frequency of a class below which its tolerance shrinks
 MAX_GROUPS = 32
 """Largest number of groups of classes whose joint change is estimated; rarer classes form the last group."""
 
 BLOCK_LOGITS = 1 << 18  # at a time: a few arrays of 2 MB in float64
-SLACK = 1e-6  # relative: a value that exceeds a quantile by rounding still counts as tied with it
 MIN_PROBABILITY = 1e-8  # whose logarithm enters the score of the temperature
 READING_SLACK = 1e-3  # relative: probabilities of float16 add up to 1 within this
 
@@ -76,7 +76,7 @@ class Limits:
     at_fit: Vector
     """The means of the residuals at the fit."""
     fit_rows: float
-    """The number of rows of the fit; the effective number, if their weights differ."""
+    """The number of rows of the baseline; the effective number, if their weights differ."""
     groups: Indices
     """The group of each class: one for each of the most frequent at the fit, one for all others."""
 
@@ -90,26 +90,32 @@ def allowed(model: Model, tolerance: float = TOLERANCE) -> Limits:
             f"check needs the predictions at the fit; found a {model.name} from a file that does not "
             "have them. Fit it again with this version."
         )
-    fit_rows = model.n_rows * baseline.effective_rows / baseline.rows
+    fit_rows = baseline.effective_rows
     counts = model.class_counts * (fit_rows / model.class_counts.sum())
     frequencies = (counts + 0.5) / (counts.sum() + 0.5 * len(counts))  # none of them 0
-    predicted = frequencies if baseline.mean_probabilities is None else baseline.mean_probabilities
-    at_fit = np.append(baseline.accuracy - baseline.mean_confidence, frequencies - predicted)
+    found = frequencies if baseline.label_frequencies is None else baseline.label_frequencies
+    predicted = found if baseline.mean_probabilities is None else baseline.mean_probabilities
+    at_fit = np.append(baseline.accuracy - baseline.mean_confidence, found - predicted)
 
-    # The variance of a row's gap is c (1 - c), c its confidence. The variances of the classes are not
-    # recorded. They sum to 1 - sum p^2, at most 1 - c^2, and are divided in proportion to those of the
-    # frequencies.
+    # A row's gap has the variance c (1 - c), c its confidence, and its indicator of a class p (1 - p), at
+    # most that of the frequency.
     c = baseline.confidence_quantiles
-    left = min(1.0, _mean_of(1 - c**2) / (1 - np.sum(frequencies**2)))
-    variances = np.append(_mean_of(c * (1 - c)), left * frequencies * (1 - frequencies))
-    errors = np.sqrt(variances / fit_rows)
+    of_classes = baseline.class_variances
+    if of_classes is None:
+        of_classes = frequencies * (1 - frequencies)
+    variances = np.append(_mean_of(c * (1 - c)), of_classes)
+    errors = np.sqrt(
+        (variances + 1 / fit_rows) / fit_rows
+    )  # an added row of variance 1: a few rows show little
+    # All classes together stay within their limits as often as the gap alone does.
+    margins = np.append(MARGIN, np.full(model.n_classes, norm.isf(norm.sf(MARGIN) / model.n_classes)))
 
     ratio = np.ones(model.n_classes) if model.log_prior_ratio is None else np.exp(model.log_prior_ratio)
     at_fit[1:] *= ratio
     errors[1:] *= ratio
     if model.frequency_errors is not None:
         errors[1:] = np.hypot(errors[1:], model.frequency_errors)
-    own = np.append(1.0, np.minimum(1.0, frequencies * ratio / RARE)) * tolerance + MARGIN * errors
+    own = np.append(1.0, np.minimum(1.0, frequencies * ratio / RARE)) * tolerance + margins * errors
     groups = np.empty(model.n_classes, np.intp)
     order = np.argsort(-model.class_counts, kind="stable")
     groups[order] = np.minimum(np.arange(model.n_classes), MAX_GROUPS - 1)
@@ -131,10 +137,15 @@ def _mean_of(at_quantiles: Vector) -> float:
 # ---- sums
 
 
-_ROWS = count(1, 10**15)  # of one check: a larger number has lost its last digits
+def _check_rows(value: Any, where: str, n_classes: int) -> float:
+    """Check the rows of one check, at most what a float counts; weighted rows are no whole number."""
+    found: float = number(0, 1e15)(value, where, n_classes)
+    if not found:
+        raise InputError(f"{where} must be above 0; found 0")
+    return int(found) if found.is_integer() else found
 
 
-def _sums(rows: int, *shape: int, low: float = 0, high: float = 1) -> Check:
+def _sums(rows: float, *shape: int, low: float = 0, high: float = 1) -> Check:
     """Check sums over rows, of which each adds from `low` to `high`."""
     least, most = (rows * bound * (1 + READING_SLACK) for bound in (low, high))
     return numbers(*shape, least=least, most=most)
@@ -152,7 +163,7 @@ class Sums:
     def _read(cls, plain: dict[str, Any], table: Sequence[Field], name: str, *, counts: str) -> Self:
         """Return the sums of a line of a history; raise if they do not count each row once."""
         read = read_fields(plain, table, name, prefix=f"{name}.", only=True)
-        if (total := read[counts].sum()) != read["rows"]:
+        if abs((total := read[counts].sum()) - read["rows"]) > 1e-9 * read["rows"]:
             raise InputError(f"{name}.{counts} must add up to {read['rows']} rows; found {total:g}")
         return cls(**read)
 
@@ -163,15 +174,15 @@ class PredictionSums(Sums):
 
     Attributes
     ----------
-    rows : int
-        Number of rows.
+    rows : float
+        Number of rows; weighted ones count as their share.
     predicted : (K,) array
         Rows by predicted class.
     confidence, entropy : (21,) arrays
         Rows whose confidence or entropy is at most each quantile of the baseline.
     """
 
-    rows: int
+    rows: float
     predicted: Vector
     confidence: Vector
     entropy: Vector
@@ -180,13 +191,13 @@ class PredictionSums(Sums):
     def read(cls, given: Any) -> PredictionSums:
         """Return the sums of a line of a history; raise if they cannot be counts."""
         plain = check_object(given, "predictions")
-        rows = _ROWS(plain.get("rows"), "predictions.rows", 0)
+        rows = _check_rows(plain.get("rows"), "predictions.rows", 0)
         n_classes, n_quantiles = (
             len(values) if isinstance(values := plain.get(name), list) else 0
             for name in ("predicted", "confidence")
         )
         table = (
-            Field("rows", _ROWS),
+            Field("rows", _check_rows),
             Field("predicted", _sums(rows, n_classes)),
             Field("confidence", _sums(rows, n_quantiles)),
             Field("entropy", _sums(rows, n_quantiles)),
@@ -200,8 +211,8 @@ class LabelledSums(Sums):
 
     Attributes
     ----------
-    rows : int
-        Number of rows.
+    rows : float
+        Number of rows; weighted ones count as their share.
     confidence : float
         Sum of the largest probabilities.
     probabilities, labels : (K,) arrays
@@ -215,7 +226,7 @@ class LabelledSums(Sums):
         information: log beta first, then one b for each group of classes.
     """
 
-    rows: int
+    rows: float
     confidence: float
     probabilities: Vector
     labels: Vector
@@ -234,11 +245,11 @@ class LabelledSums(Sums):
     def read(cls, given: Any, n_classes: int) -> LabelledSums:
         """Return the sums of a line of a history; raise if rows cannot add up to them."""
         plain = check_object(given, "labelled")
-        rows = _ROWS(plain.get("rows"), "labelled.rows", 0)
+        rows = _check_rows(plain.get("rows"), "labelled.rows", 0)
         with_gap, with_beta = 1 + n_classes, 1 + min(n_classes, MAX_GROUPS)
         # Logarithms of probabilities end at -18.4, those of a bet at log 0.2.
         table = (
-            Field("rows", _ROWS),
+            Field("rows", _check_rows),
             Field("confidence", number(0, rows * (1 + READING_SLACK))),
             Field("probabilities", _sums(rows, n_classes)),
             Field("labels", _sums(rows, n_classes)),
@@ -252,7 +263,11 @@ class LabelledSums(Sums):
 
 
 def sum_rows(
-    model: Model, limits: Limits, values: NDArray[Any] | BFloat16, columns: Indices | None
+    model: Model,
+    limits: Limits,
+    values: NDArray[Any] | BFloat16,
+    columns: Indices | None,
+    share: Vector | None = None,
 ) -> tuple[str, PredictionSums, LabelledSums | None]:
     """Calibrate the rows block by block; return their digest, counts, and sums over labels, if `columns`."""
     digest = hashlib.sha256(np.array(values.shape, "<i8").tobytes())
@@ -263,36 +278,39 @@ def sum_rows(
             probs = apply_to_rows(model, "predict_proba", values[part], whole=values)
         for z, *_ in read_blocks(values[part]):
             digest.update((z.astype("<f8") + 0.0).tobytes())  # -0.0 + 0.0 = 0.0
-        predictions.append(sum_predictions(probs, limits.baseline))
+        own = None if share is None else share[part]
+        predictions.append(sum_predictions(probs, limits.baseline, own))
         if columns is not None:
-            labelled.append(sum_labelled(probs, columns[part], limits))
+            labelled.append(sum_labelled(probs, columns[part], limits, own))
     summed = reduce(add, labelled) if labelled else None
     return f"sha256:{digest.hexdigest()}", reduce(add, predictions), summed
 
 
-def sum_predictions(probs: Floats, baseline: Baseline) -> PredictionSums:
-    """Return the counts of a block of rows."""
+def sum_predictions(probs: Floats, baseline: Baseline, share: Vector | None = None) -> PredictionSums:
+    """Return the counts of a block of rows, each of which counts as a share of one, by default as one."""
     up_to = []
-    quantiles = baseline.confidence_quantiles, baseline.entropy_quantiles
-    for values, ends in zip(confidence_and_entropy(probs), quantiles, strict=True):
-        counts = np.searchsorted(np.sort(values), ends * (1 + SLACK), side="right")
-        up_to.append(counts.astype(np.float64))
-    predicted = np.bincount(probs.argmax(axis=1), minlength=probs.shape[1]).astype(np.float64)
-    return PredictionSums(len(probs), predicted, *up_to)
+    ends = ends_of_ties(baseline.confidence_quantiles, 1.0), ends_of_ties(baseline.entropy_quantiles)
+    for values, end in zip(confidence_and_entropy(probs), ends, strict=True):
+        order = np.argsort(values)
+        counts = np.arange(len(values) + 1.0) if share is None else np.append(0.0, np.cumsum(share[order]))
+        up_to.append(counts[np.searchsorted(values[order], end, side="right")])
+    predicted = np.bincount(probs.argmax(axis=1), share, probs.shape[1]).astype(np.float64)
+    return PredictionSums(len(probs) if share is None else float(share.sum()), predicted, *up_to)
 
 
-def sum_labelled(probs: Floats, labels: Indices, limits: Limits) -> LabelledSums:
-    """Return the sums of a block of rows."""
+def sum_labelled(probs: Floats, labels: Indices, limits: Limits, share: Vector | None = None) -> LabelledSums:
+    """Return the sums of a block of rows, each of which counts as a share of one, by default as one."""
     each = residuals(probs, labels)
-    score, information = _score(probs, labels, limits.groups)
+    one = np.ones(len(labels)) if share is None else share
+    score, information = _score(probs, labels, limits.groups, one)
     return LabelledSums(
-        rows=len(labels),
-        confidence=float(np.minimum(probs.max(axis=1), 1.0).sum(dtype=np.float64)),
-        probabilities=probs.sum(axis=0, dtype=np.float64),
-        labels=np.bincount(labels, minlength=probs.shape[1]).astype(np.float64),
-        residuals=each.sum(axis=0),
-        squares=np.einsum("ij,ij->j", each, each),
-        capitals=log_growth(each, limits.low, limits.high),
+        rows=len(labels) if share is None else float(share.sum()),
+        confidence=float(one @ np.minimum(probs.max(axis=1), 1.0).astype(np.float64)),
+        probabilities=one @ probs.astype(np.float64),
+        labels=np.bincount(labels, share, probs.shape[1]).astype(np.float64),
+        residuals=one @ each,
+        squares=one @ each**2,
+        capitals=log_growth(each, limits.low, limits.high, share),
         score=score,
         information=information,
     )
@@ -309,7 +327,7 @@ def residuals(probs: Floats, labels: Indices) -> Matrix:
     return result
 
 
-def _score(probs: Floats, labels: Indices, groups: Indices) -> tuple[Vector, Matrix]:
+def _score(probs: Floats, labels: Indices, groups: Indices, share: Vector) -> tuple[Vector, Matrix]:
     """Return the score and the information of (log beta, b).
 
     Smaller probabilities count as `MIN_PROBABILITY` in the logarithm: the score keeps mean 0, and one label
@@ -319,12 +337,10 @@ def _score(probs: Floats, labels: Indices, groups: Indices) -> tuple[Vector, Mat
     p = probs.astype(np.float64)
     log_p = np.log(np.maximum(p, MIN_PROBABILITY))
     mean = np.einsum("ij,ij->i", p, log_p)
-    spread = p * (log_p - mean[:, None])
+    spread = share[:, None] * p * (log_p - mean[:, None])
     in_groups = p @ one_hot
-    score = np.concatenate(
-        [[np.sum(log_p[at, labels] - mean)], one_hot[labels].sum(axis=0) - in_groups.sum(axis=0)]
-    )
+    score = np.concatenate([[share @ (log_p[at, labels] - mean)], share @ (one_hot[labels] - in_groups)])
     own = np.sum(spread * log_p)
     cross = spread.sum(axis=0) @ one_hot
-    within = np.diag(in_groups.sum(axis=0)) - in_groups.T @ in_groups
+    within = np.diag(share @ in_groups) - in_groups.T @ (share[:, None] * in_groups)
     return score, np.block([[np.array([[own]]), cross[None, :]], [cross[:, None], within]])

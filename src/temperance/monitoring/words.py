@@ -27,6 +27,11 @@ def sentences(check: Check) -> list[str]:
     said = [_verdict(check), *_of_labels(check), *_of_predictions(check)]
     if check.counted_before is not None:
         said.append(f"These rows were checked on {check.counted_before[:10]} and are not counted again.")
+    if check.equal_logits is not None:
+        said.append(
+            f"The check on {check.equal_logits[:10]} had the same logits, under another name or with other "
+            "labels, and both are counted. If the rows are not the same, the classifier may be stuck."
+        )
     return said + [f"Line {line} of the history is incomplete and was skipped." for line in check.torn_lines]
 
 
@@ -48,7 +53,7 @@ def _verdict(check: Check) -> str:
         return f"Keep the calibrator, as far as {_rows(check.rows)} without labels can show."
     if check.action == KEEP:
         over = f" of {check.labelled_checks} checks" if check.labelled_checks > 1 else ""
-        rows = f"{check.labelled_rows:,} labelled row{'s' * (check.labelled_rows != 1)}"
+        rows = f"{check.labelled_rows:,.0f} labelled row{'s' * (check.labelled_rows != 1)}"
         return f"Keep the calibrator: {rows}{over} show no change beyond the tolerance."
     changed = "" if check.change is None else CHANGED[check.change.explanation]
     if check.labels is None:
@@ -144,5 +149,5 @@ def _of_predictions(check: Check) -> Iterator[str]:
         yield "A change in accuracy cannot be seen without labels."
 
 
-def _rows(number: int) -> str:
-    return f"{number:,} row{'s' * (number != 1)}"
+def _rows(number: float) -> str:
+    return f"{number:,.0f} row{'s' * (number != 1)}"

@@ -69,12 +69,12 @@ def _row(number: int, record: Record) -> list[str]:
     name = f"{number} {record.name}".strip()
     sums = record.labelled
     if sums is None:
-        return [name, date, f"{record.predictions.rows:,}", "", "", "", "", record.action]
+        return [name, date, f"{record.predictions.rows:,.0f}", "", "", "", "", record.action]
     gap, low, high = _gap_of(sums)
     return [
         name,
         date,
-        f"{sums.rows:,}",
+        f"{sums.rows:,.0f}",
         f"{100 * sums.confidence / sums.rows:.1f}",
         f"{100 * sums.accuracy:.1f}",
         f"{points(gap)} ({points(low)} to {points(high)})",
