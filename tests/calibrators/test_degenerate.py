@@ -7,7 +7,7 @@ import pytest
 from compared import CLASS_KEEPING
 from scipy.special import log_softmax, softmax
 
-from temperance import InputError, TemperatureScaling, make_calibrator
+from temperance import CALIBRATORS, InputError, TemperatureScaling, make_calibrator
 from temperance.calibrators import TemperatureCalibrator
 from temperance.calibrators.single_temperature import Degeneracy, fit_single_temperature
 from temperance.core.logit_rows import LogitRows
@@ -225,13 +225,19 @@ def test_labels_that_always_have_the_second_logit_give_a_temperature_and_a_warni
     assert expected.mean() == pytest.approx(observed.mean(), abs=1e-5)
 
 
-@pytest.mark.parametrize("key", ["ts", "bayes", "mono", "hts"])
-def test_labels_shifted_by_one_class_give_a_warning(key):
+@pytest.mark.parametrize("n_masked", [0, 1, 600])
+@pytest.mark.parametrize("mask", [-np.inf, np.finfo(np.float32).min, -1e9])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_labels_shifted_by_one_class_give_a_warning(method, fit, mask, n_masked, dtype):
     task = simulate(600, 10, random_state=1)
-    shifted = (3 * task.logits).argmax(axis=1) + 1
-    shifted = np.where(np.arange(600) % 50 == 0, task.logits.argmax(axis=1), shifted % 10)  # some are right
-    with pytest.warns(UserWarning, match="no better than chance: check that labels and columns match"):
-        make_calibrator(key).fit(task.logits, shifted)
+    top = task.logits.argmax(axis=1)
+    labels = np.where(np.arange(600) % 50 == 0, top, (top + 1) % 10)  # some are right
+    logits = task.logits.astype(dtype)
+    n_masked *= CALIBRATORS[method]().supports_masked_classes
+    logits[np.arange(n_masked), (top[:n_masked] + 5) % 10] = mask
+    with pytest.warns(UserWarning, match="check that labels and columns match") as caught:
+        fit(method, logits, labels)
+    assert not [warning for warning in caught if "scale the logits" in str(warning.message)]
 
 
 def test_numpy_masks_are_refused_and_not_lost():

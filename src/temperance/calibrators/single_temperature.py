@@ -11,14 +11,16 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core.arrays import Vector
 from temperance.core.fisher import solve
+from temperance.core.kernels import LOWEST
 from temperance.core.logit_rows import LogitRows
-from temperance.core.objective import FitData, LogLikelihood, Prior
+from temperance.core.objective import FitData, LogLikelihood, Prior, weighted_sum
 from temperance.core.predictors import TEMPERATURE_MAX, TEMPERATURE_MIN, Constant, Log
 from temperance.core.solution import Solution
 
@@ -86,7 +88,7 @@ def fit_single_temperature(data: FitData, *, exact: bool) -> SingleTemperatureFi
     if not wrong:
         degeneracy = Degeneracy.ALL_RIGHT
     elif solution.parameters[0] >= _BOUNDS[1][0]:
-        if data.total(_advantage)[0] > 0:
+        if _has_a_best_temperature(data):
             degeneracy = Degeneracy.LOGITS_TOO_LARGE
         else:
             degeneracy = Degeneracy.NO_BETTER_THAN_CHANCE if right else Degeneracy.ALL_WRONG
@@ -104,13 +106,32 @@ def one_temperature(rows: LogitRows, weights: Vector | None) -> LogLikelihood:
     return LogLikelihood(rows, Constant(), Log(), weights)
 
 
-def _advantage(rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
-    """Return how far the labels' logits are above the mean of their rows: above 0, a best T exists."""
-    above = rows.label_gap + rows.peak - rows.mean()  # infinite where a class is masked, or a sum overflows
-    if weights is not None:
-        above = np.where(weights > 0, above, 0.0)
-    with np.errstate(over="ignore"):
-        return (np.asarray(above.sum() if weights is None else (weights * above).sum()),)
+def _has_a_best_temperature(data: FitData) -> bool:
+    """Say whether the loss, which is convex in 1/T, rises towards T = infinity.
+
+    The slope is that at the largest temperature in units of the labels' mean gap. There gaps that a label
+    can have are close to 0, and classes that are masked, by -inf or by a number such as -1e9, still have
+    probability 0.
+    """
+    (gaps,) = data.total(_sum_of_label_gaps)
+    beta = data.total_weight / (TEMPERATURE_MAX * -float(gaps))
+    return bool(data.total(partial(_slope, beta))[0] < 0)
+
+
+def _label_gaps(rows: LogitRows, weights: Vector | None) -> Vector:
+    """Return the gap of each row's label, which is 0 without weight; as in moments, the lowest is finite."""
+    gaps = np.maximum(rows.label_gap, LOWEST[rows.dtype.itemsize])
+    return gaps if weights is None else np.where(weights > 0, gaps, 0.0)
+
+
+def _sum_of_label_gaps(rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
+    return (np.asarray(weighted_sum(_label_gaps(rows, weights), weights)),)
+
+
+def _slope(beta: float, rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
+    """Return the derivative of the loss by 1/T: how far the labels' logits are below the expected ones."""
+    below = rows.moments(beta, variance=False).mu - _label_gaps(rows, weights)
+    return (np.asarray(weighted_sum(below, weights)),)
 
 
 def right_and_wrong(rows: LogitRows, weights: Vector | None) -> tuple[NDArray[np.intp]]:
