@@ -1,15 +1,18 @@
 """Data that determine little or nothing: the result is finite and moderate, and a warning is given."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
 from compared import CLASS_KEEPING
 from scipy.special import log_softmax, softmax
+from sklearn.exceptions import ConvergenceWarning
 
 from temperance import CALIBRATORS, InputError, TemperatureScaling, make_calibrator
 from temperance.calibrators import TemperatureCalibrator
 from temperance.calibrators.single_temperature import Degeneracy, fit_single_temperature
+from temperance.core.fisher import fisher_scoring
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import FitData
 from temperance.data import simulate
@@ -253,3 +256,11 @@ def test_weights_with_an_extreme_sum_are_refused():
     for weight in (1e-310, 1e308):
         with pytest.raises(InputError, match="must have a sum from 1e-100 to 1e100; found"):
             make_calibrator("ts").fit(task.logits, task.labels, np.full(50, weight))
+
+
+def test_a_fit_that_did_not_converge_may_be_used_and_no_other_method_is_named(monkeypatch, task):
+    stopped = partial(fisher_scoring, max_iterations=1)
+    monkeypatch.setattr("temperance.core.fisher.fisher_scoring", stopped)
+    with pytest.warns(ConvergenceWarning, match="iteration limit. The result can be used") as caught:
+        make_calibrator("ts").fit(task.logits, task.labels)
+    assert "hts" not in str(caught[0].message)
