@@ -264,3 +264,15 @@ def test_a_fit_that_did_not_converge_may_be_used_and_no_other_method_is_named(mo
     with pytest.warns(ConvergenceWarning, match="iteration limit. The result can be used") as caught:
         make_calibrator("ts").fit(task.logits, task.labels)
     assert "hts" not in str(caught[0].message)
+
+
+@pytest.mark.parametrize("size", [1e4, 1e6, 1e9])
+@pytest.mark.parametrize(("key", "options"), [("ets", {}), ("ets", {"loss": "brier"}), ("mono", {})])
+def test_one_outlier_does_not_decide_where_a_method_limits_its_loss(fit, task, key, options, size):
+    logits, labels = task.logits.copy(), task.labels
+    logits[7, (labels[7] + 1) % 4] = size
+    others = np.arange(300) != 7
+    expected = mean_log_loss(fit(key, task.logits, labels, **options), logits[others], labels[others])
+    with pytest.warns(UserWarning, match="outweigh the 22. rows classified right, of 300: check the rows"):
+        cal = fit(key, logits, labels, **options)
+    assert mean_log_loss(cal, logits[others], labels[others]) < expected + 0.05

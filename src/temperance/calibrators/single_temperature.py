@@ -20,6 +20,7 @@ from temperance.core.arrays import Vector
 from temperance.core.fisher import solve
 from temperance.core.kernels import LOWEST
 from temperance.core.logit_rows import LogitRows
+from temperance.core.mixture import LogMixture
 from temperance.core.objective import FitData, LogLikelihood, Prior, weighted_sum
 from temperance.core.predictors import TEMPERATURE_MAX, TEMPERATURE_MIN, Constant, Log
 from temperance.core.solution import Solution
@@ -32,6 +33,9 @@ MIN_RIGHT_AND_WRONG = 10
 # with 50 or 200 rows it reduces the loss of methods that diverge by a factor of up to a thousand.
 RANGE_FACTOR = 10.0
 
+# Of the uniform prediction, where outliers must not decide: an outlier then costs log(100 K) at most.
+UNIFORM_SHARE = 0.01
+
 CHECK_LABELS = "check that labels and columns match"
 TOO_LARGE = f"The temperature is at its upper limit, {TEMPERATURE_MAX:g}: scale the logits down"
 _BOUNDS = np.log([TEMPERATURE_MIN]), np.log([TEMPERATURE_MAX])
@@ -43,6 +47,7 @@ class Degeneracy(Enum):
     ALL_RIGHT = auto()  # the smaller T, the better
     ALL_WRONG = auto()  # the larger T, the better, and no row is right
     NO_BETTER_THAN_CHANCE = auto()  # the larger T, the better
+    OUTLIERS = auto()  # the larger T, the better, though many rows are right
     LOGITS_TOO_LARGE = auto()  # the best T is above the upper limit
 
 
@@ -62,11 +67,16 @@ class SingleTemperatureFit:
 
     @property
     def mismatch(self) -> str | None:
-        """The sentence that labels and columns hardly match, if so."""
+        """The sentence that labels and columns hardly match, or some do not at all, if so."""
         if self.degeneracy is Degeneracy.ALL_WRONG:
             return f"All {self.n_counted} rows are classified wrong: {CHECK_LABELS}"
         if self.degeneracy is Degeneracy.NO_BETTER_THAN_CHANCE:
             return f"The labels agree with the logits no better than chance: {CHECK_LABELS}"
+        if self.degeneracy is Degeneracy.OUTLIERS:
+            return (
+                f"The logits of a few rows are so far from their labels' that they outweigh the {self.right} "
+                f"rows classified right, of {self.n_counted}: check the rows with the largest logits"
+            )
         return None
 
 
@@ -90,6 +100,8 @@ def fit_single_temperature(data: FitData, *, exact: bool) -> SingleTemperatureFi
     elif solution.parameters[0] >= _BOUNDS[1][0]:
         if _has_a_best_temperature(data):
             degeneracy = Degeneracy.LOGITS_TOO_LARGE
+        elif right > _most_by_chance(right + wrong, data.n_classes):
+            degeneracy = Degeneracy.OUTLIERS
         else:
             degeneracy = Degeneracy.NO_BETTER_THAN_CHANCE if right else Degeneracy.ALL_WRONG
     if degeneracy not in (None, Degeneracy.LOGITS_TOO_LARGE):
@@ -104,6 +116,24 @@ def fit_single_temperature(data: FitData, *, exact: bool) -> SingleTemperatureFi
 def one_temperature(rows: LogitRows, weights: Vector | None) -> LogLikelihood:
     """Return the likelihood as a function of the log of one temperature for all rows."""
     return LogLikelihood(rows, Constant(), Log(), weights)
+
+
+def temperature_without_outliers(data: FitData) -> float:
+    """Return the best T of a mixture with the uniform prediction, which limits the loss of each row."""
+    (gap,) = data.quantiles(_gaps, np.array([0.5])).values
+    start = np.array([np.log(min(max(gap, 1e-4), 1e4)), UNIFORM_SHARE, 1.0])
+    bounds = tuple(np.append(bound, start[1:]) for bound in _BOUNDS)
+    solution = solve(data.objective(LogMixture), start, data.n_rows, bounds=(bounds[0], bounds[1]))
+    return float(np.exp(solution.parameters[0]))
+
+
+def _gaps(rows: LogitRows, weights: Vector | None) -> tuple[Vector, Vector | None]:
+    return -rows.moments(1e-6).mu, weights
+
+
+def _most_by_chance(n_rows: int, n_classes: int) -> float:
+    """Return how many rows are right by chance at most: the expectation plus three standard errors."""
+    return float(n_rows / n_classes + 3 * np.sqrt(n_rows * (1 - 1 / n_classes) / n_classes))
 
 
 def _has_a_best_temperature(data: FitData) -> bool:
@@ -142,8 +172,8 @@ def right_and_wrong(rows: LogitRows, weights: Vector | None) -> tuple[NDArray[np
     return (np.array([right.sum(), (~right).sum()]),)
 
 
-def warn_of(single: SingleTemperatureFit, n_rows: int) -> None:
-    """Tell the user what is wrong with the labels, if anything."""
+def warn_of(single: SingleTemperatureFit, n_rows: int, *, limits_outliers: bool = False) -> None:
+    """Tell the user what is wrong with the labels, if anything; some methods limit what outliers cost."""
     if single.degeneracy is Degeneracy.LOGITS_TOO_LARGE:
         message = f"{TOO_LARGE}."
     elif single.degeneracy is Degeneracy.ALL_RIGHT:
@@ -153,6 +183,8 @@ def warn_of(single: SingleTemperatureFit, n_rows: int) -> None:
             f"temperature near 1: {single.temperature:.4g} for all rows. Add labelled rows until some are "
             "wrong."
         )
+    elif single.degeneracy is Degeneracy.OUTLIERS and limits_outliers:
+        message = f"{single.mismatch}."
     elif single.degeneracy is not None:
         message = f"{single.mismatch}. With a weak prior, T is {single.temperature:.4g} for all rows."
     elif not single.right:
