@@ -92,8 +92,8 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
     Parameters
     ----------
     solver : "exact" or "sgd"
-        Fisher scoring to an optimum, with up to 4096 rows the best from several starts; or the paper's own stochastic gradient descent: the reference that
-        the exact solver is compared with, far slower.
+        Fisher scoring to an optimum, with up to 4096 rows the best from several starts; or the paper's own
+        stochastic gradient descent: the reference that the exact solver is compared with, far slower.
     """
 
     formula_type: ClassVar[type[LinearPredictorFormula]]
