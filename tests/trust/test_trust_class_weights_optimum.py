@@ -1,7 +1,7 @@
 """LTS and HnLTS find the lowest optimum that SciPy finds from many starts, on rows with heavy tails.
 
-Such rows have several optima: T of the extreme ones is at a limit, where the gradient is 0. About one
-fit in a hundred still ends in a higher one. The seeds are those of rows whose first optimum is not lowest.
+Such rows have several optima: T of the extreme ones is at a limit, where the gradient is 0. Some
+fits still end in a higher one. The seeds are those of rows whose first optimum is not lowest.
 """
 
 import numpy as np
