@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo demo-task docs test test-slow test-browser fuzz kill mutants reliability check lint types coverage coverage-of-intervals wheel extras oldest reproducible sbom audit bench bench-peers monitoring prior bayes-evaluation study clean
+.PHONY: help demo demo-task docs test test-slow test-processors test-browser fuzz kill mutants reliability check lint types coverage coverage-of-intervals wheel extras oldest reproducible sbom audit bench bench-peers monitoring prior bayes-evaluation study clean
 
 help:
 	@echo "demo   set up, compare all methods on the built-in network, write a report"
 	@echo "test   set up, run the tests"
 	@echo "test-slow  run the slow tests: statistics, stress, memory, clusters"
+	@echo "test-processors  run the tests as other processors would compute (half an hour)"
 	@echo "test-browser  test the report in Chromium, which is installed if possible"
 	@echo "fuzz   run 20,000 generated cases and 50,000 damaged files, from a random seed that it prints"
 	@echo "kill   kill every command that writes, 120 times and more, and make its storage fail (ten minutes)"
@@ -58,6 +59,15 @@ test: $(VENV)/ready
 
 test-slow: $(VENV)/ready
 	$(WORKERS) $(BIN)/python $(SUITE) -m slow
+
+# Kernels of OpenBLAS for other processors, then NumPy without its vector instructions: the last bits differ.
+# A processor without AVX-512 cannot run those of SkylakeX, and OpenBLAS then takes its own.
+test-processors: $(VENV)/ready
+	for processor in Haswell SkylakeX Prescott; do \
+	  echo "== $$processor" && OPENBLAS_CORETYPE=$$processor $(WORKERS) $(BIN)/python $(SUITE) || exit 1; \
+	done
+	echo "== NumPy, baseline" && NPY_DISABLE_CPU_FEATURES="$$($(BIN)/python -c \
+	  'from numpy._core._multiarray_umath import __cpu_dispatch__ as features; print(*features)')" $(WORKERS) $(BIN)/python $(SUITE)
 
 # Chromium comes from Debian where we may install it; elsewhere the tests are skipped and say why.
 test-browser: $(VENV)/ready

@@ -211,7 +211,7 @@ class BiasObjective:
         precision = np.diag(1 / self.variances)
         C = posterior_of(differences(self.log_probabilities, theta), log_p, self.weights, precision)
         J, result = differences(self.odds, theta), np.empty(len(log_p))
-        for i, (label, w) in enumerate(zip(self.labels, self.weights, strict=True)):
+        for i, (label, w) in enumerate(zip(self.labels, np.minimum(self.weights, 1), strict=True)):
             p = np.exp(log_p[i])
             A, L, y = J[i] @ C @ J[i].T, np.diag(p) - np.outer(p, p), np.eye(len(p))[label]
             shift = A @ np.linalg.solve(np.eye(len(p)) - w * L @ A, w * (p - y))

@@ -1,15 +1,18 @@
 """Data that determine little or nothing: the result is finite and moderate, and a warning is given."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
 from compared import CLASS_KEEPING
 from scipy.special import log_softmax, softmax
+from sklearn.exceptions import ConvergenceWarning
 
-from temperance import InputError, TemperatureScaling, make_calibrator
+from temperance import CALIBRATORS, InputError, TemperatureScaling, make_calibrator
 from temperance.calibrators import TemperatureCalibrator
 from temperance.calibrators.single_temperature import Degeneracy, fit_single_temperature
+from temperance.core.fisher import fisher_scoring
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import FitData
 from temperance.data import simulate
@@ -225,13 +228,19 @@ def test_labels_that_always_have_the_second_logit_give_a_temperature_and_a_warni
     assert expected.mean() == pytest.approx(observed.mean(), abs=1e-5)
 
 
-@pytest.mark.parametrize("key", ["ts", "bayes", "mono", "hts"])
-def test_labels_shifted_by_one_class_give_a_warning(key):
+@pytest.mark.parametrize("n_masked", [0, 1, 600])
+@pytest.mark.parametrize("mask", [-np.inf, np.finfo(np.float32).min, -1e9])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_labels_shifted_by_one_class_give_a_warning(method, fit, mask, n_masked, dtype):
     task = simulate(600, 10, random_state=1)
-    shifted = (3 * task.logits).argmax(axis=1) + 1
-    shifted = np.where(np.arange(600) % 50 == 0, task.logits.argmax(axis=1), shifted % 10)  # some are right
-    with pytest.warns(UserWarning, match="no better than chance: check that labels and columns match"):
-        make_calibrator(key).fit(task.logits, shifted)
+    top = task.logits.argmax(axis=1)
+    labels = np.where(np.arange(600) % 50 == 0, top, (top + 1) % 10)  # some are right
+    logits = task.logits.astype(dtype)
+    n_masked *= CALIBRATORS[method]().supports_masked_classes
+    logits[np.arange(n_masked), (top[:n_masked] + 5) % 10] = mask
+    with pytest.warns(UserWarning, match="check that labels and columns match") as caught:
+        fit(method, logits, labels)
+    assert not [warning for warning in caught if "scale the logits" in str(warning.message)]
 
 
 def test_numpy_masks_are_refused_and_not_lost():
@@ -247,3 +256,23 @@ def test_weights_with_an_extreme_sum_are_refused():
     for weight in (1e-310, 1e308):
         with pytest.raises(InputError, match="must have a sum from 1e-100 to 1e100; found"):
             make_calibrator("ts").fit(task.logits, task.labels, np.full(50, weight))
+
+
+def test_a_fit_that_did_not_converge_may_be_used_and_no_other_method_is_named(monkeypatch, task):
+    stopped = partial(fisher_scoring, max_iterations=1)
+    monkeypatch.setattr("temperance.core.fisher.fisher_scoring", stopped)
+    with pytest.warns(ConvergenceWarning, match="iteration limit. The result can be used") as caught:
+        make_calibrator("ts").fit(task.logits, task.labels)
+    assert "hts" not in str(caught[0].message)
+
+
+@pytest.mark.parametrize("size", [1e4, 1e6, 1e9])
+@pytest.mark.parametrize(("key", "options"), [("ets", {}), ("ets", {"loss": "brier"}), ("mono", {})])
+def test_one_outlier_does_not_decide_where_a_method_limits_its_loss(fit, task, key, options, size):
+    logits, labels = task.logits.copy(), task.labels
+    logits[7, (labels[7] + 1) % 4] = size
+    others = np.arange(300) != 7
+    expected = mean_log_loss(fit(key, task.logits, labels, **options), logits[others], labels[others])
+    with pytest.warns(UserWarning, match="outweigh the 22. rows classified right, of 300: check the rows"):
+        cal = fit(key, logits, labels, **options)
+    assert mean_log_loss(cal, logits[others], labels[others]) < expected + 0.05

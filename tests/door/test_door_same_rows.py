@@ -33,7 +33,7 @@ def test_the_same_rows_in_both_sets_are_refused_and_cross_validation_works_inste
 
 def test_shared_rows_are_counted_at_any_position():
     test = np.concatenate([TEST[:150], VAL[::4][::-1]])
-    with pytest.warns(InputWarning, match="found 50 of 200 test rows among the validation rows, to the bit"):
+    with pytest.warns(InputWarning, match="found 50 of 200 test rows among the validation rows"):
         compare(VAL, TASK.labels[:200], test, TASK.labels[200:], ["ts"], draws=5)
 
 
@@ -55,8 +55,27 @@ def test_other_types_of_the_same_numbers_are_the_same_rows():
     bits = narrow.view(np.uint32) >> 16
     with pytest.raises(InputError, match="found the same 200 rows"):
         check_test_rows_are_new(BFloat16(bits.astype(np.uint16)), (bits << 16).view(np.float32))
-    nudged = np.nextafter(VAL, np.inf)
-    assert quiet(VAL, nudged)
+    assert quiet(narrow, np.nextafter(narrow, np.float32(np.inf)))
+
+
+def to_bfloat16(values):
+    bits = values.astype(np.float32).view(np.uint32)
+    return BFloat16(((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16))  # to the nearest
+
+
+@pytest.mark.parametrize(
+    "rounded", [np.float32, np.float16, to_bfloat16, lambda rows: rows.astype(np.float32).astype(float)]
+)
+def test_copies_in_lower_precision_are_the_same_rows(rounded):
+    def lower(rows):
+        return rows.astype(rounded) if isinstance(rounded, type) else rounded(rows)
+
+    for val, test in ((VAL, lower(VAL)), (lower(VAL), VAL)):
+        with pytest.raises(InputError, match="found the same 200 rows"):
+            check_test_rows_are_new(val, test)
+    with pytest.warns(InputWarning, match=r"found (199|200) of 200"):
+        check_test_rows_are_new(VAL, lower(VAL[::-1]))
+    assert quiet(lower(VAL), TEST)
 
 
 def test_arrays_of_many_blocks_and_of_masked_classes_are_compared():

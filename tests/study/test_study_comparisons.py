@@ -6,11 +6,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy.stats import friedmanchisquare, rankdata, studentized_range
+from scipy.stats import friedmanchisquare, rankdata, sem, studentized_range
+from scipy.stats import t as student
 
 from temperance import InputError
 from temperance.calibrators import UNCALIBRATED
 from temperance.study.comparisons import (
+    _interval,
     critical_difference,
     friedman,
     mean_improvements,
@@ -166,29 +168,36 @@ def test_improvements_are_geometric_means_of_ratios(random_study):
     np.testing.assert_allclose(to_none.table["ratio"], expected / expected[0])
 
 
-@pytest.mark.parametrize("over", ["tasks", "datasets"])
-def test_the_interval_is_that_of_whole_data_sets_drawn_again(random_study, over):
+def test_the_interval_of_equal_data_sets_is_students(random_study):
     results, values = random_study
-    found = mean_improvements(results, over=over)
-    logs = np.log(values / values[:, [1]])
+    found = mean_improvements(results, over="datasets").table
+    logs = np.delete(np.log(values / values[:, [1]]), 1, axis=1)
     datasets = np.array([task.dataset for task in results.tasks])
-    groups = [logs[datasets == name] for name in "abcdef"]
-    if over == "datasets":
-        groups = [group.mean(axis=0, keepdims=True) for group in groups]
-    rng = np.random.default_rng(8)
-    drawn = [np.concatenate([groups[i] for i in rng.integers(6, size=6)]).mean(axis=0) for _ in range(4000)]
-    low, high = np.quantile(np.exp(drawn), [0.025, 0.975], axis=0)
-    np.testing.assert_allclose(found.table["low"], low, rtol=0.06)
-    np.testing.assert_allclose(found.table["high"], high, rtol=0.06)
-    again = mean_improvements(results, over=over)
-    assert found.table.equals(again.table)
+    means = np.array([logs[datasets == name].mean(axis=0) for name in "abcdef"])
+    low, high = student.interval(0.95, 5, means.mean(axis=0), sem(means))
+    for name, end in (("low", low), ("high", high)):
+        np.testing.assert_allclose(found[name].drop("ts"), np.exp(end))
 
 
-def test_with_few_data_sets_tasks_are_resampled_and_the_table_says_so(made):
+@pytest.mark.parametrize("sizes", [(1,) * 5, (2, 2, 2, 3, 3), (1, 1, 2, 3, 5), (1,) * 12, (1, 2, 3) * 8])
+@pytest.mark.parametrize("noise", ["normal", "skewed"])
+def test_the_interval_contains_the_truth_in_19_of_20_studies(sizes, noise):
+    rng = np.random.default_rng(0)
+    clusters, n_studies = np.repeat(np.arange(len(sizes)), sizes), 4000
+    shared, own = rng.standard_normal((n_studies, len(sizes))), rng.standard_normal((n_studies, sum(sizes)))
+    if noise == "skewed":
+        shared = rng.gamma(4.0, 0.5, shared.shape) - 2
+    # Each column is a study, whose true mean log ratio is 0.
+    low, high = _interval((shared[:, clusters] + own).T, clusters, None)
+    covered = np.mean((low < 0) & (high > 0))
+    assert 0.93 < covered < 0.97
+
+
+def test_with_few_data_sets_tasks_are_left_out_and_the_table_says_so(made):
     scores = {f"{name}__{i}": {UNCALIBRATED: 2.0 + i, "ts": 1.0} for name in "abcd" for i in range(3)}
     found = mean_improvements(made(scores))
     assert found.resampled == "tasks"
-    assert "bootstrap samples of the 12 tasks, as there are too few data sets" in to_markdown(found)
+    assert "leaving out each of the 12 tasks, as there are too few data sets" in to_markdown(found)
 
 
 def test_one_task_has_no_interval(made):

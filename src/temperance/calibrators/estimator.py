@@ -227,8 +227,9 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
             self.feature_names_in_ = names
         if not solution.converged:
             warnings.warn(
-                f"{type(self).__name__} did not converge: {solution.message}. With too few rows for "
-                "its parameters a method can diverge. Fit more rows, or a simpler method (ts, hts).",
+                f"{type(self).__name__} did not converge: {solution.message}. The result can be used; a "
+                "slightly lower loss on these rows may exist, often with too few rows for the parameters. "
+                "temperance.compare shows how well it predicts other rows.",
                 ConvergenceWarning,
                 stacklevel=2,
             )

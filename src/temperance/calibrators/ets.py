@@ -10,7 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from temperance.calibrators.estimator import Calibrator, confidence_in_words, fitted
-from temperance.calibrators.single_temperature import fit_single_temperature, limits_around, warn_of
+from temperance.calibrators.single_temperature import (
+    Degeneracy,
+    fit_single_temperature,
+    limits_around,
+    temperature_without_outliers,
+    warn_of,
+)
 from temperance.core.arrays import Vector
 from temperance.core.fisher import solve_from_each
 from temperance.core.mixture import BrierMixture, LogMixture, mixture_weights
@@ -34,7 +40,7 @@ class EnsembleTemperatureScaling(Calibrator):
     Attributes
     ----------
     temperature_ : float
-        T, within a factor of 10 of the best single temperature.
+        T, within a factor of 10 of the best single temperature, or of one that outliers do not decide.
     weights_ : (3,) array
         w_1 (tempered), w_2 (raw), w_3 (uniform).
 
@@ -65,17 +71,20 @@ class EnsembleTemperatureScaling(Calibrator):
 
     def _fit(self, data: FitData) -> Model:
         single = fit_single_temperature(data, exact=False)
-        warn_of(single, data.n_rows)
-        if single.degeneracy:
+        warn_of(single, data.n_rows, limits_outliers=True)
+        temperature = single.temperature
+        if single.degeneracy is Degeneracy.OUTLIERS:
+            temperature = temperature_without_outliers(data)
+        elif single.degeneracy:
             alone = EnsembleFormula(single.temperature, np.array([1.0, 0.0, 0.0]))
             return self._model(data, alone, single.solution)
         objective = data.objective(LogMixture if self.loss == "nll" else BrierMixture)
-        low, high = np.log(limits_around(single.temperature))
+        low, high = np.log(limits_around(temperature))
         bounds = np.array([low, 0.0, 0.0]), np.array([high, 1.0, 1.0])
         # The loss may have several optima: one near temperature scaling, and one where the uniform component
         # compensates for a sharp tempered one (noisy labels). At u = 0, q has no effect, so try both of
         # its ends.
-        middle = np.array([np.log(single.temperature), 0.0, 0.0])
+        middle = np.array([np.log(temperature), 0.0, 0.0])
         starts = middle + np.array([[0, 0.1, 0], [0, 0.1, 1], [-0.9, 0.35, 0.9], [-1.8, 0.35, 0.9]])
         solutions = solve_from_each(objective, list(starts), data.n_rows, bounds)
         solution = min(solutions, key=lambda solution: solution.value)

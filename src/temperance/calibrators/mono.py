@@ -16,7 +16,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from temperance.calibrators.estimator import Calibrator, confidence_in_words, estimate, fitted
-from temperance.calibrators.single_temperature import fit_single_temperature, warn_of
+from temperance.calibrators.single_temperature import (
+    Degeneracy,
+    fit_single_temperature,
+    temperature_without_outliers,
+    warn_of,
+)
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.fisher import solve
 from temperance.core.kernels import KNOTS
@@ -67,16 +72,18 @@ class MonotoneScaling(Calibrator):
 
     def _fit(self, data: FitData) -> Model:
         single = fit_single_temperature(data, exact=True)
-        warn_of(single, data.n_rows)
-        straight = np.ones(len(KNOTS))
-        if single.degeneracy:
+        warn_of(single, data.n_rows, limits_outliers=True)
+        straight, reference = np.ones(len(KNOTS)), single.temperature
+        if single.degeneracy is Degeneracy.OUTLIERS:
+            reference = temperature_without_outliers(data)
+        elif single.degeneracy:
             unchanged = MonotoneFormula(single.temperature, KNOTS, straight)
             return self._model(data, unchanged, single.solution, standard_errors={"map_slopes": 0 * straight})
         prior = Prior(straight, _precision() / data.total_weight)
-        objective = data.objective(partial(_likelihood, reference=single.temperature)).with_prior(prior)
+        objective = data.objective(partial(_likelihood, reference=reference)).with_prior(prior)
         bounds = MIN_SLOPE * straight, MAX_SLOPE * straight
         solution = solve(objective, straight, data.n_rows, bounds=bounds)
-        formula = MonotoneFormula(single.temperature, KNOTS, solution.parameters)
+        formula = MonotoneFormula(reference, KNOTS, solution.parameters)
         return self._model(
             data,
             formula,

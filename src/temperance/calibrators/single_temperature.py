@@ -11,14 +11,17 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core.arrays import Vector
 from temperance.core.fisher import solve
+from temperance.core.kernels import LOWEST
 from temperance.core.logit_rows import LogitRows
-from temperance.core.objective import FitData, LogLikelihood, Prior
+from temperance.core.mixture import LogMixture
+from temperance.core.objective import FitData, LogLikelihood, Prior, weighted_sum
 from temperance.core.predictors import TEMPERATURE_MAX, TEMPERATURE_MIN, Constant, Log
 from temperance.core.solution import Solution
 
@@ -29,6 +32,9 @@ MIN_RIGHT_AND_WRONG = 10
 # Chosen on the public tasks among 4, 10, 20, 50 and 1000: with all rows, 10 changes nothing for a network;
 # with 50 or 200 rows it reduces the loss of methods that diverge by a factor of up to a thousand.
 RANGE_FACTOR = 10.0
+
+# Of the uniform prediction, where outliers must not decide: an outlier then costs log(100 K) at most.
+UNIFORM_SHARE = 0.01
 
 CHECK_LABELS = "check that labels and columns match"
 TOO_LARGE = f"The temperature is at its upper limit, {TEMPERATURE_MAX:g}: scale the logits down"
@@ -41,6 +47,7 @@ class Degeneracy(Enum):
     ALL_RIGHT = auto()  # the smaller T, the better
     ALL_WRONG = auto()  # the larger T, the better, and no row is right
     NO_BETTER_THAN_CHANCE = auto()  # the larger T, the better
+    OUTLIERS = auto()  # the larger T, the better, though many rows are right
     LOGITS_TOO_LARGE = auto()  # the best T is above the upper limit
 
 
@@ -60,11 +67,16 @@ class SingleTemperatureFit:
 
     @property
     def mismatch(self) -> str | None:
-        """The sentence that labels and columns hardly match, if so."""
+        """The sentence that labels and columns hardly match, or some do not at all, if so."""
         if self.degeneracy is Degeneracy.ALL_WRONG:
             return f"All {self.n_counted} rows are classified wrong: {CHECK_LABELS}"
         if self.degeneracy is Degeneracy.NO_BETTER_THAN_CHANCE:
             return f"The labels agree with the logits no better than chance: {CHECK_LABELS}"
+        if self.degeneracy is Degeneracy.OUTLIERS:
+            return (
+                f"The logits of a few rows are so far from their labels' that they outweigh the {self.right} "
+                f"rows classified right, of {self.n_counted}: check the rows with the largest logits"
+            )
         return None
 
 
@@ -86,8 +98,10 @@ def fit_single_temperature(data: FitData, *, exact: bool) -> SingleTemperatureFi
     if not wrong:
         degeneracy = Degeneracy.ALL_RIGHT
     elif solution.parameters[0] >= _BOUNDS[1][0]:
-        if data.total(_advantage)[0] > 0:
+        if _has_a_best_temperature(data):
             degeneracy = Degeneracy.LOGITS_TOO_LARGE
+        elif right > _most_by_chance(right + wrong, data.n_classes):
+            degeneracy = Degeneracy.OUTLIERS
         else:
             degeneracy = Degeneracy.NO_BETTER_THAN_CHANCE if right else Degeneracy.ALL_WRONG
     if degeneracy not in (None, Degeneracy.LOGITS_TOO_LARGE):
@@ -104,13 +118,50 @@ def one_temperature(rows: LogitRows, weights: Vector | None) -> LogLikelihood:
     return LogLikelihood(rows, Constant(), Log(), weights)
 
 
-def _advantage(rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
-    """Return how far the labels' logits are above the mean of their rows: above 0, a best T exists."""
-    above = rows.label_gap + rows.peak - rows.mean()  # infinite where a class is masked, or a sum overflows
-    if weights is not None:
-        above = np.where(weights > 0, above, 0.0)
-    with np.errstate(over="ignore"):
-        return (np.asarray(above.sum() if weights is None else (weights * above).sum()),)
+def temperature_without_outliers(data: FitData) -> float:
+    """Return the best T of a mixture with the uniform prediction, which limits the loss of each row."""
+    (gap,) = data.quantiles(_gaps, np.array([0.5])).values
+    start = np.array([np.log(min(max(gap, 1e-4), 1e4)), UNIFORM_SHARE, 1.0])
+    bounds = tuple(np.append(bound, start[1:]) for bound in _BOUNDS)
+    solution = solve(data.objective(LogMixture), start, data.n_rows, bounds=(bounds[0], bounds[1]))
+    return float(np.exp(solution.parameters[0]))
+
+
+def _gaps(rows: LogitRows, weights: Vector | None) -> tuple[Vector, Vector | None]:
+    return -rows.moments(1e-6).mu, weights
+
+
+def _most_by_chance(n_rows: int, n_classes: int) -> float:
+    """Return how many rows are right by chance at most: the expectation plus three standard errors."""
+    return float(n_rows / n_classes + 3 * np.sqrt(n_rows * (1 - 1 / n_classes) / n_classes))
+
+
+def _has_a_best_temperature(data: FitData) -> bool:
+    """Say whether the loss, which is convex in 1/T, rises towards T = infinity.
+
+    The slope is that at the largest temperature in units of the labels' mean gap. There gaps that a label
+    can have are close to 0, and classes that are masked, by -inf or by a number such as -1e9, still have
+    probability 0.
+    """
+    (gaps,) = data.total(_sum_of_label_gaps)
+    beta = data.total_weight / (TEMPERATURE_MAX * -float(gaps))
+    return bool(data.total(partial(_slope, beta))[0] < 0)
+
+
+def _label_gaps(rows: LogitRows, weights: Vector | None) -> Vector:
+    """Return the gap of each row's label, which is 0 without weight; as in moments, the lowest is finite."""
+    gaps = np.maximum(rows.label_gap, LOWEST[rows.dtype.itemsize])
+    return gaps if weights is None else np.where(weights > 0, gaps, 0.0)
+
+
+def _sum_of_label_gaps(rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
+    return (np.asarray(weighted_sum(_label_gaps(rows, weights), weights)),)
+
+
+def _slope(beta: float, rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
+    """Return the derivative of the loss by 1/T: how far the labels' logits are below the expected ones."""
+    below = rows.moments(beta, variance=False).mu - _label_gaps(rows, weights)
+    return (np.asarray(weighted_sum(below, weights)),)
 
 
 def right_and_wrong(rows: LogitRows, weights: Vector | None) -> tuple[NDArray[np.intp]]:
@@ -121,8 +172,8 @@ def right_and_wrong(rows: LogitRows, weights: Vector | None) -> tuple[NDArray[np
     return (np.array([right.sum(), (~right).sum()]),)
 
 
-def warn_of(single: SingleTemperatureFit, n_rows: int) -> None:
-    """Tell the user what is wrong with the labels, if anything."""
+def warn_of(single: SingleTemperatureFit, n_rows: int, *, limits_outliers: bool = False) -> None:
+    """Tell the user what is wrong with the labels, if anything; some methods limit what outliers cost."""
     if single.degeneracy is Degeneracy.LOGITS_TOO_LARGE:
         message = f"{TOO_LARGE}."
     elif single.degeneracy is Degeneracy.ALL_RIGHT:
@@ -132,6 +183,8 @@ def warn_of(single: SingleTemperatureFit, n_rows: int) -> None:
             f"temperature near 1: {single.temperature:.4g} for all rows. Add labelled rows until some are "
             "wrong."
         )
+    elif single.degeneracy is Degeneracy.OUTLIERS and limits_outliers:
+        message = f"{single.mismatch}."
     elif single.degeneracy is not None:
         message = f"{single.mismatch}. With a weak prior, T is {single.temperature:.4g} for all rows."
     elif not single.right:

@@ -1,6 +1,7 @@
 """Logits with labels, opened and checked once; fits to some of them, and the probabilities of the others.
 
-Test rows must not be rows of the fit. A network hardly ever gives two inputs the same logits to the bit. A
+Test rows must not be rows of the fit, in any precision: logits are compared at the lower precision of the two
+sets, at most that of float32. A network hardly ever gives two inputs the same logits, even so rounded. A
 forest of few trees often does. So rows that repeat within a set are not counted as shared, and if many
 repeat, a warning needs as many shared rows.
 """
@@ -25,6 +26,7 @@ from temperance.inputs.containers import open_labelled
 from temperance.inputs.validation import check_labelled_rows
 
 BLOCK_LOGITS = 1 << 18  # that a calibrator sees at a time
+MAX_BITS = 24  # of a logit that are compared: those of float32, the precision of most networks
 MAX_SHARED = 0.1  # share of test rows that may be among the validation rows without a warning
 
 Values = NDArray[Any] | BFloat16
@@ -131,7 +133,8 @@ def label_nll(probs: Vector, labels: NDArray[np.intp]) -> Vector:
 
 def check_test_rows_are_new(val: Values, test: Values) -> None:
     """Raise if both sets are the same; warn if many test rows are validation rows."""
-    val_prints, test_prints = _fingerprints(val), _fingerprints(test)
+    bits = min(MAX_BITS, _significant_bits(val), _significant_bits(test))
+    val_prints, test_prints = _fingerprints(val, bits), _fingerprints(test, bits)
     if np.array_equal(val_prints, test_prints):
         raise InputError(
             f"test rows must differ from the validation rows; found the same {len(test)} rows in both. Pass "
@@ -144,18 +147,29 @@ def check_test_rows_are_new(val: Values, test: Values) -> None:
         warn_user(
             InputWarning(
                 f"test rows must differ from the validation rows; found {shared} of {len(test)} test rows "
-                "among the validation rows, to the bit.",
+                "among the validation rows.",
                 "Scores on these rows are optimistic. Leave them out of one of the sets.",
             )
         )
 
 
-def _fingerprints(values: Values) -> NDArray[np.uint64]:
-    """Return a number for each row that depends only on its logits; equal numbers by chance are rare."""
+def _significant_bits(values: Values) -> int:
+    if isinstance(values, BFloat16):
+        return 8
+    return np.finfo(values.dtype).nmant + 1 if values.dtype.kind == "f" else MAX_BITS
+
+
+def _fingerprints(values: Values, n_bits: int) -> NDArray[np.uint64]:
+    """Return a number for each row that depends only on its logits, rounded to so many significant bits.
+
+    Equal numbers by chance are rare.
+    """
     factors = np.random.default_rng(0).integers(1 << 63, size=values.shape[1], dtype=np.uint64) * 2 + 1
     prints = np.empty(len(values), np.uint64)
     for block, start, end, _ in read_blocks(values):
-        bits = (block.astype(np.float64) + 0.0).view(np.uint64)  # -0.0 + 0.0 = 0.0
+        mantissa, exponent = np.frexp(block.astype(np.float64))
+        rounded = np.ldexp(np.rint(np.ldexp(mantissa, n_bits)), exponent - n_bits)
+        bits = (rounded + 0.0).view(np.uint64)  # -0.0 + 0.0 = 0.0
         bits ^= bits >> np.uint64(29)
         prints[start:end] = bits @ factors
     return prints

@@ -14,8 +14,8 @@ A Newton step from this one fit gives the logits of row i that a fit to all othe
 
     u - u without i = -A (I - w L A)^-1 w (p - y),      A = J C J',      L = diag p - p p'
 
-with w the row's weight, C the posterior covariance and J the derivative of u. Where only the diagonal
-of C^-1 is known, L and A are taken to be diagonal too.
+with w the row's weight, at most 1 (of a row k times, one is left out), C the posterior covariance and J the
+derivative of u. Where only the diagonal of C^-1 is known, L and A are taken to be diagonal too.
 
 The prediction is (1 - weight) softmax(l) + weight p. T, bias and interactions have priors centred at "no
 change". Their widths maximise the evidence, under a hyperprior that a few rows cannot override. The weight is
@@ -124,7 +124,7 @@ class ClassBiasLikelihood(RowObjective):
         offsets = Offsets.of(theta, self.rows.n_classes)
         shift = _shift_by_matrix if covariance.ndim == 2 else _shift_by_diagonal
         result = np.empty(self.rows.n_rows)
-        weights = self.share * self.total_weight
+        weights = np.minimum(self.share * self.total_weight, 1.0)
 
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector]:
             block = self._block(z, i, j, offsets)

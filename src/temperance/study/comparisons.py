@@ -16,9 +16,10 @@ with q the 1 - alpha quantile of the studentized range of k means, divided by sq
 comparisons of classifiers over multiple data sets, JMLR 7, 2006.
 
 An improvement is a geometric mean over tasks of ratios to a reference, which treats a halved and a doubled
-score alike. The tasks of one data set share rows and often models, so the bootstrap draws whole data sets,
-each with all its tasks. With fewer than five data sets it draws tasks, and the interval is then for further
-tasks on the same data sets.
+score alike. The tasks of one data set share rows and often models, so the standard error of the mean log
+ratio is the jackknife's over whole data sets, each left out with all its tasks. The interval is Student's,
+with the effective number of data sets, minus 1, as degrees of freedom. With fewer than five data sets tasks
+are left out, and the interval is then for further tasks on the same data sets.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 from scipy.stats import chi2, studentized_range
+from scipy.stats import t as student
 
 from temperance.calibrators import UNCALIBRATED
 from temperance.core.arrays import Indices, Matrix, Vector
@@ -40,8 +42,7 @@ from temperance.study.tasks import TaskFile
 
 ALPHA = 0.05  # of the tests
 LEVEL = 0.95  # of intervals
-RESAMPLES = 10_000
-MIN_DATASETS = 5  # data sets to draw from: with fewer, intervals are far too short
+MIN_DATASETS = 5  # to leave out one at a time: with fewer, the interval is too wide to say anything
 
 Over = Literal["tasks", "datasets"]
 """What means are taken over: tasks, or data sets, whose tasks then share one weight."""
@@ -375,7 +376,7 @@ class Improvements:
     reference : str
         The method that scores are divided by.
     resampled : "tasks", "datasets" or None
-        What the bootstrap draws; None for a single task, which has no interval.
+        What the jackknife leaves out; None for a single task, which has no interval.
     table : data frame
         A row for each method: its `ratio`, the ends `low` and `high` of the 95 % interval, nan where there is
         none, and the share of tasks that it is `better_on`.
@@ -407,7 +408,6 @@ def mean_improvements(
     methods: Sequence[str] | None = None,
     better: Better | None = None,
     over: Over = "tasks",
-    random_state: int = 0,
 ) -> Improvements:
     """Average the improvements of methods over a reference.
 
@@ -417,8 +417,6 @@ def mean_improvements(
         As for `rank_methods`.
     to : str, optional
         The reference: a method, or "none" for the uncalibrated classifier. By default "ts" if available.
-    random_state : int
-        Random seed of the bootstrap.
 
     Examples
     --------
@@ -436,16 +434,16 @@ def mean_improvements(
     with np.errstate(divide="ignore", invalid="ignore"):  # scores of 0 have ratios of 0, infinite ones inf
         logs = np.log(scores.means.div(scores.means[reference], axis="index").to_numpy())
         ratio = np.exp(scores.by_block(logs).mean(axis=0))
-    drawn: Over = "datasets" if scores.datasets >= MIN_DATASETS else "tasks"
-    clusters = scores.dataset_of if drawn == "datasets" else np.arange(len(scores.tasks))
+    unit: Over = "datasets" if scores.datasets >= MIN_DATASETS else "tasks"
+    clusters = scores.dataset_of if unit == "datasets" else np.arange(len(scores.tasks))
     weights = 1 / np.bincount(scores.dataset_of)[scores.dataset_of] if over == "datasets" else None
     has_interval = len(scores.tasks) > 1
-    low, high = _interval(logs, clusters, weights, random_state) if has_interval else [logs[0] * np.nan] * 2
+    low, high = _interval(logs, clusters, weights) if has_interval else [logs[0] * np.nan] * 2
     beaten = scores.losses.lt(scores.losses[reference], axis="index").to_numpy(np.float64)
     better_on = scores.by_block(beaten).mean(axis=0)
     columns = {"ratio": ratio, "low": np.exp(low), "high": np.exp(high), "better_on": better_on}
     table = pd.DataFrame(columns, pd.Index(scores.methods, name="method"))
-    return Improvements(scores, reference, drawn if has_interval else None, table)
+    return Improvements(scores, reference, unit if has_interval else None, table)
 
 
 def _with_ratios(scores: PairedScores, reference: str) -> PairedScores:
@@ -464,17 +462,16 @@ def _with_ratios(scores: PairedScores, reference: str) -> PairedScores:
     return replace(scores, means=kept)
 
 
-def _interval(
-    logs: Matrix, clusters: Indices, weights: Vector | None, random_state: int
-) -> tuple[Vector, Vector]:
-    """Return percentiles of weighted means over resampled clusters; nan where a ratio is 0 or infinite."""
+def _interval(logs: Matrix, clusters: Indices, weights: Vector | None) -> tuple[Vector, Vector]:
+    """Return Student's interval of weighted means over clusters; nan where a ratio is 0 or infinite."""
     weight = np.ones(len(logs)) if weights is None else weights
     finite = np.isfinite(logs).all(axis=0)
-    summed = np.zeros((clusters.max() + 1, logs.shape[1]))
-    np.add.at(summed, clusters, weight[:, None] * np.where(finite, logs, 0.0))
     total = np.bincount(clusters, weight)
-    rng = np.random.default_rng(random_state)
-    counts = rng.multinomial(len(total), np.full(len(total), 1 / len(total)), size=RESAMPLES)
-    means = (counts @ summed) / (counts @ total)[:, None]
-    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
-    return np.where(finite, low, np.nan), np.where(finite, high, np.nan)
+    summed = np.zeros((len(total), logs.shape[1]))
+    np.add.at(summed, clusters, weight[:, None] * np.where(finite, logs, 0.0))
+    mean = summed.sum(axis=0) / total.sum()
+    without_one = (summed.sum(axis=0) - summed) / (total.sum() - total)[:, None]
+    error = np.sqrt(((without_one - mean) ** 2).sum(axis=0) * (1 - 1 / len(total)))
+    effective = total.sum() ** 2 / (total**2).sum()
+    reach = np.where(finite, student.ppf((1 + LEVEL) / 2, effective - 1) * error, np.nan)
+    return mean - reach, mean + reach

@@ -24,7 +24,6 @@ from temperance.files import check_writable, write_atomically
 from temperance.study.comparisons import (
     ALPHA,
     LEVEL,
-    RESAMPLES,
     Improvements,
     PairedScores,
     Ranks,
@@ -462,13 +461,13 @@ def _improvements_sheet(found: Improvements) -> Sheet:
     )
     interval_note = "Interval: none, since one task has no spread."
     if found.resampled is not None:
-        drawn = f"{scores.datasets} data sets, each drawn with all its tasks"
+        left_out = f"{scores.datasets} data sets, each with all its tasks"
         if found.resampled == "tasks":
-            drawn = (
-                f"{len(scores.tasks)} tasks, as there are too few data sets to draw from: it speaks of "
-                "further tasks on the same data sets"
+            left_out = (
+                f"{len(scores.tasks)} tasks, as there are too few data sets: it holds for further tasks on "
+                "the same data sets"
             )
-        interval_note = f"Interval: percentiles of {RESAMPLES} bootstrap samples of the {drawn}."
+        interval_note = f"Interval: Student's, by leaving out each of the {left_out}."
     better_on = f"Better on: how often, in %, the method beats {reference}."
     return Sheet(
         ["Method", "Improvement", f"{LEVEL:.0%} interval", "Better on"],
