@@ -194,6 +194,7 @@ def test_probabilities_sum_to_one_whatever_the_gap(gap):
     np.testing.assert_allclose(probs.sum(axis=1), 1, rtol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:.*did not converge")
 def test_a_rare_class_among_many_rows_is_kept_when_widths_are_chosen():
     rng = np.random.default_rng(0)
     labels = (rng.random(10_000) < 0.015).astype(int)

@@ -5,7 +5,7 @@ of its rows.
 
 Row i moves an estimate by u_i: with shares v of the weights, a mean m of x by u_i = v_i (x_i - m). Then
 
-    s^2 = sum_i u_i^2 / (1 - sum_i v_i^2)      A = sum_i u_i^3 / (sum_i u_i^2)^(3/2)
+    s^2 = sum_i u_i^2 / (1 - 2 v_i + sum_j v_j^2)      A = sum_i u_i^3 / (sum_i u_i^2)^(3/2)
 
 are the variance and the skewness of the estimate. Losses have a long right tail. An estimate that comes out
 too small then has too small a standard error as well, so that m +- z s misses large truths too often. Hall's
@@ -108,16 +108,19 @@ def spread(influence: Vector, share: Vector, pseudo: PseudoRow | None = None) ->
 
     The error of a single row is infinite. An estimate that does not vary has no skewness.
     """
-    concentration, moves = float(share @ share), share * influence
+    concentration = float(share @ share)
     if concentration >= 1 - 1e-12:
         return np.inf, 0.0, 1.0
+    # Of rows with equal variances, row i is this share of one away from a mean that it is part of.
+    left = np.maximum(1 - 2 * share + concentration, 1e-12)
+    moves = share * influence / np.sqrt(left)
     squares, cubes = float(moves @ moves), float((moves**2) @ moves)
     if pseudo is not None:
         of_error, chance = pseudo
-        moves = concentration * np.where(np.isfinite(of_error), of_error, 0.0)
+        moves = concentration * np.where(np.isfinite(of_error), of_error, 0.0) / np.sqrt(1 - concentration)
         squares, cubes = squares + float(chance @ moves**2), cubes + float(chance @ moves**3)
     skewness = cubes / squares**1.5 if squares > 0 else 0.0
-    return float(np.sqrt(squares / (1 - concentration))), skewness, 1 / concentration
+    return float(np.sqrt(squares)), skewness, 1 / concentration
 
 
 def distances(skewness: float, rows: float, confidence: float) -> tuple[float, float]:
