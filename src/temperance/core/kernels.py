@@ -7,17 +7,18 @@ of the map at the lower end of e's segment and its slope there, r the excess of 
 
 `compiled` has these sums as loops; both agree to 1e-6.
 
-`add_class_bias` adds a bias to calibrated log-probabilities, softmax(l / T + W x), and mixes the two. With
+`biased` adds a bias to log-probabilities l, softmax(l / T + W x), and `mix` averages the outcomes. With
 r_k = log(frequency of class k at use / frequency at fit), `shift_outputs` applies Bayes' rule:
 
     p_k exp(r_k) / sum_j p_j exp(r_j)
 
-Both replace the outputs of a block of rows. This module needs NumPy only.
+The last two replace the outputs of a block of rows. This module needs NumPy only.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -27,7 +28,7 @@ from numpy.typing import NDArray
 
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
 from temperance.core.blocks import row_products, row_slices
-from temperance.core.features import IMPOSSIBLE, LOG_PROB_FLOOR
+from temperance.core.features import LOG_PROB_FLOOR
 
 LOWEST = {4: -1e18, 8: -1e150}  # stands for -inf, by item size; its square is finite
 SEGMENT_NUMBERS = 1 << 14  # logits whose segments are found at a time, so that the results stay in the cache
@@ -227,25 +228,29 @@ def centred(log_probs: Floats, possible: NDArray[np.bool_]) -> Floats:
     return x
 
 
-def add_class_bias(base: Floats, gaps: Floats, offsets: Offsets, weight: float, *, log: bool) -> None:
-    """Replace probabilities p by (1 - weight) p + weight softmax(u), or log p by the logarithm of that.
-
-    `base` holds the calibrated probabilities of some rows, or their logarithms if `log`; the `gaps` of their
-    logits to the top show the possible classes, and are read only for interactions.
-    """
-    log_probs = base if log else np.log(base)
-    u = base.dtype.type(offsets.beta) * log_probs + offsets.bias.astype(base.dtype)
-    if offsets.interactions is not None:
-        interactions = offsets.interactions.T.astype(base.dtype)
-        u += row_products(centred(log_probs, gaps > -IMPOSSIBLE), interactions)
+def biased(log_probs: Floats, possible: NDArray[np.bool_] | None, offsets: Offsets) -> Floats:
+    """Return the logarithm of softmax(u); the `possible` classes are read only for interactions."""
+    dtype = log_probs.dtype
+    u = dtype.type(offsets.beta) * log_probs + offsets.bias.astype(dtype)
+    if offsets.interactions is not None and possible is not None:
+        u += row_products(centred(log_probs, possible), offsets.interactions.T.astype(dtype))
     top = u.max(axis=1, keepdims=True)
     u -= np.where(np.abs(top) > LARGE, top, 0)  # next to so large a number, log sum exp has no digits left
-    u -= exponentiate(u.copy())[1][:, None].astype(u.dtype)
+    u -= exponentiate(u.copy())[1][:, None].astype(dtype)
+    return u
+
+
+def mix(base: Floats, parts: Sequence[tuple[float, Floats]], *, log: bool) -> None:
+    """Replace probabilities p by (1 - sum w) p + sum w exp(u), or log p by the logarithm of that."""
+    rest = max(1.0 - sum(weight for weight, _ in parts), 0.0)
     if log:
-        base[:] = np.logaddexp(base + np.log1p(-weight), u + np.log(weight)) if weight < 1 else u
-    else:
-        base *= 1 - weight
-        base += weight * np.exp(u)
+        base += base.dtype.type(np.log(rest))
+        for weight, u in parts:
+            np.logaddexp(base, u + base.dtype.type(np.log(weight)), out=base)
+        return
+    base *= base.dtype.type(rest)
+    for weight, u in parts:
+        base += base.dtype.type(weight) * np.exp(u)
 
 
 def shift_outputs(outputs: Floats, log_ratio: Vector, *, log: bool) -> None:
