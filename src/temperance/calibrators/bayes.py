@@ -229,7 +229,7 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         return lines
 
     def _describe_bias(self) -> list[str]:
-        """Say what the class bias averages, and which class the classifier predicts too often or too seldom."""
+        """Say what the class bias averages, and which class is predicted too often or too seldom."""
         weights = {"no change": 1 - self.bias_weights_.sum()}
         weights |= dict(zip(CLASS_BIASES, self.bias_weights_, strict=False))
         shares = ", ".join(f"{name} {weight:.2f}" for name, weight in weights.items() if weight >= 0.005)

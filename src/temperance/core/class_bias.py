@@ -256,7 +256,7 @@ def _shift_by_diagonal(
 
 
 class Kind(NamedTuple):
-    """One kind of class bias: what it adds, its effective parameters, and what it predicts of left-out rows."""
+    """One kind of class bias: what it adds, its effective parameters, how it predicts left-out rows."""
 
     offsets: Offsets
     effective_parameters: float
@@ -360,11 +360,12 @@ def _frequencies_held_out(
 
     Of a row with a weight above 1, which stands for several, one is left out.
     """
-    share = np.ones(rows.n_rows) if weights is None else weights
+    assert rows.labels is not None
+    share, columns = np.ones(rows.n_rows) if weights is None else weights, rows.labels
     total = float(labels.sum())
 
     def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector]:
-        at, own = (np.arange(j - i), rows.labels[i:j]), np.minimum(share[i:j], 1.0)[:, None]
+        at, own = (np.arange(j - i), columns[i:j]), np.minimum(share[i:j], 1.0)[:, None]
         p = np.exp(z, dtype=np.float64)
         others = np.broadcast_to(labels, p.shape).copy()
         others[at] -= own[:, 0]

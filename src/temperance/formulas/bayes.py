@@ -138,17 +138,17 @@ class BayesianFormula(TemperatureFormula):
         check_map(self.map_knots, self.map_slopes)
         if not 0 <= self.uniform_weight < 1:
             raise InputError(f"uniform_weight must be from 0 to below 1; found {self.uniform_weight:g}.")
-        share, weights = self.averaged_variance, self.bias_weights
+        share, weights, betas = self.averaged_variance, self.bias_weights, self.bias_betas
         if share is not None and not 0 < share <= 1:
             raise InputError(f"averaged_variance must be above 0 and at most 1; found {share:g}.")
-        if weights is None:
+        if weights is None or betas is None:
             return
         if weights.min() < 0 or not 0 < weights.sum() <= 1 + MAX_ROUNDING:
             raise InputError(
                 f"bias_weights must be >= 0 and sum to at most 1; found {excerpt(weights.tolist())}."
             )
-        if self.bias_betas.min() <= 0:
-            raise InputError(f"bias_betas must be above 0; found {excerpt(self.bias_betas.tolist())}.")
+        if betas.min() <= 0:
+            raise InputError(f"bias_betas must be above 0; found {excerpt(betas.tolist())}.")
 
     @classmethod
     def shapes(cls, n_classes: int, options: Mapping[str, Any], given: Collection[str]) -> dict[str, Shape]:
