@@ -183,7 +183,7 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         n_parameters = float(formula.effective_parameters.sum())
         if self.class_bias is not False:
             behind, on_logits = data.transformed(partial(_log_probabilities, formula)), None
-            if data.n_classes <= MAX_INTERACTING:
+            if self.class_bias == "auto" and data.n_classes <= MAX_INTERACTING:
                 on_logits = data.transformed(partial(_log_probabilities_at, design.reference))
             bias = fit_class_bias(behind, on_logits, auto=self.class_bias == "auto")
             n_parameters += bias.effective_parameters

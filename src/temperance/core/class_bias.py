@@ -14,8 +14,9 @@ A Newton step from this one fit gives the logits of row i that a fit to all othe
 
     u - u without i = -A (I - w L A)^-1 w (p - y),      A = J C J',      L = diag p - p p'
 
-with w the row's weight, C the posterior covariance and J the derivative of u. Where only the diagonal
-of C^-1 is known, L and A are taken to be diagonal too.
+with w the row's weight, C the posterior covariance and J the derivative of u. Of a row with a weight above 1,
+which stands for several, one is left out: w = 1. Where only the diagonal of C^-1 is known, L and A are taken
+to be diagonal too.
 
 T, bias and interactions have priors centred at "no change". Their widths maximise the evidence, under a
 hyperprior that a few rows cannot override.
@@ -142,7 +143,7 @@ class ClassBiasLikelihood(RowObjective):
         offsets = Offsets.of(theta, self.rows.n_classes)
         shift = _shift_by_matrix if covariance.ndim == 2 else _shift_by_diagonal
         result = np.empty(self.rows.n_rows)
-        weights = self.share * self.total_weight
+        weights = np.minimum(self.share * self.total_weight, 1.0)
 
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector]:
             block = self._block(z, i, j, offsets)
@@ -177,7 +178,7 @@ class ClassBiasLikelihood(RowObjective):
         u = log_probs * self._dtype.type(offsets.beta)
         u += offsets.bias.astype(self._dtype)
         if offsets.interactions is not None:
-            of_classes = centred(log_probs, log_probs > -IMPOSSIBLE)
+            of_classes = centred(log_probs)
             u += of_classes @ offsets.interactions.T
             x = np.hstack([x, of_classes])
         at_label = u[np.arange(j - i), self._labels(i, j)].astype(np.float64)
@@ -293,7 +294,7 @@ def fit_class_bias(data: FitData, on_logits: FitData | None = None, *, auto: boo
     to eighty passes over the rows.
     """
     K = data.n_classes
-    kinds = [Kind(Offsets(1.0, np.zeros(K), None), 0.0, 0.0)] * n_class_biases(K)
+    kinds = [Kind(Offsets(1.0, np.zeros(K), None), 0.0, -np.inf)] * n_class_biases(K)
     kinds[1] = _fit_kind(data, _blocks(K, interacting=K <= MAX_INTERACTING))
     if not auto:
         return ClassBias(np.eye(len(kinds))[1], tuple(kinds))
@@ -356,10 +357,7 @@ def _frequencies(rows: LogitRows, weights: Vector | None) -> tuple[Vector, Vecto
 def _frequencies_held_out(
     labels: Vector, predicted: Vector, pseudo_rows: Vector, rows: LogitRows, weights: Vector | None
 ) -> tuple[Vector]:
-    """Return the leave-one-out log-likelihood of matched frequencies, for each number of pseudo-rows.
-
-    Of a row with a weight above 1, which stands for several, one is left out.
-    """
+    """Return the leave-one-out log-likelihood of matched frequencies, for each number of pseudo-rows."""
     assert rows.labels is not None
     share, columns = np.ones(rows.n_rows) if weights is None else weights, rows.labels
     total = float(labels.sum())

@@ -24,11 +24,10 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
 from temperance.core.blocks import row_products, row_slices
-from temperance.core.features import LOG_PROB_FLOOR
+from temperance.core.features import IMPOSSIBLE, LOG_PROB_FLOOR
 
 LOWEST = {4: -1e18, 8: -1e150}  # stands for -inf, by item size; its square is finite
 SEGMENT_NUMBERS = 1 << 14  # logits whose segments are found at a time, so that the results stay in the cache
@@ -219,8 +218,9 @@ def exponentiate(u: Floats) -> tuple[Vector, Vector]:
     return sums, np.log(sums) + top
 
 
-def centred(log_probs: Floats, possible: NDArray[np.bool_]) -> Floats:
+def centred(log_probs: Floats) -> Floats:
     """Return floored log-probabilities minus their mean over the possible classes; 0 for the others."""
+    possible = log_probs > -IMPOSSIBLE
     x = np.where(possible, np.maximum(log_probs, LOG_PROB_FLOOR), 0)
     number = np.maximum(possible.sum(axis=1, keepdims=True), 1).astype(x.dtype)
     x -= x.sum(axis=1, keepdims=True) / number
@@ -228,12 +228,12 @@ def centred(log_probs: Floats, possible: NDArray[np.bool_]) -> Floats:
     return x
 
 
-def biased(log_probs: Floats, possible: NDArray[np.bool_] | None, offsets: Offsets) -> Floats:
-    """Return the logarithm of softmax(u); the `possible` classes are read only for interactions."""
+def biased(log_probs: Floats, offsets: Offsets) -> Floats:
+    """Return the logarithm of softmax(u)."""
     dtype = log_probs.dtype
     u = dtype.type(offsets.beta) * log_probs + offsets.bias.astype(dtype)
-    if offsets.interactions is not None and possible is not None:
-        u += row_products(centred(log_probs, possible), offsets.interactions.T.astype(dtype))
+    if offsets.interactions is not None:
+        u += row_products(centred(log_probs), offsets.interactions.T.astype(dtype))
     top = u.max(axis=1, keepdims=True)
     u -= np.where(np.abs(top) > LARGE, top, 0)  # next to so large a number, log sum exp has no digits left
     u -= exponentiate(u.copy())[1][:, None].astype(dtype)
@@ -251,6 +251,7 @@ def mix(base: Floats, parts: Sequence[tuple[float, Floats]], *, log: bool) -> No
     base *= base.dtype.type(rest)
     for weight, u in parts:
         base += base.dtype.type(weight) * np.exp(u)
+    np.minimum(base, 1, out=base)  # rounded weights may sum to more than 1
 
 
 def shift_outputs(outputs: Floats, log_ratio: Vector, *, log: bool) -> None:

@@ -365,7 +365,6 @@ class RowBlock:
     ) -> Floats:
         """Return (1 - sum_j w_j) p + sum_j w_j softmax(beta_j l_j + b_j + M_j x_j), or its log, in place."""
         with np.errstate(all="ignore"):
-            possible = None if interactions is None else self.d > -IMPOSSIBLE
             inputs = [output.copy() if self.log else np.log(output)]
             if weights[ON_LOGITS_FROM:].any():
                 inputs.append(self.floored_log_probs(1 / float(reference)))
@@ -374,15 +373,15 @@ class RowBlock:
                 matrix = None if interactions is None or j == 0 else interactions[j - 1]
                 log_probs = inputs[int(j >= ON_LOGITS_FROM)]
                 offsets = Offsets(float(betas[j]), biases[j], matrix)
-                parts.append((float(weights[j]), biased(log_probs, possible, offsets)))
+                parts.append((float(weights[j]), biased(log_probs, offsets)))
             mix(output, parts, log=self.log)
         return output
 
     def floored_log_probs(self, beta: float) -> Floats:
         """Return log softmax(beta z), not below the floor; -inf where a class is impossible."""
-        scaled = self.d * self._working(beta) - self._working(self.log_sum(beta))
-        floored = np.maximum(scaled, self.z.dtype.type(LOG_PROB_FLOOR))
-        return np.where(self.d > -IMPOSSIBLE, floored, self.z.dtype.type(-np.inf))
+        scaled = np.multiply(self.d, self._working(beta), order="C")  # sums depend on the layout
+        floored = np.maximum(scaled - self._working(self.log_sum(beta)), self.z.dtype.type(LOG_PROB_FLOOR))
+        return np.where(scaled > -IMPOSSIBLE, floored, self.z.dtype.type(-np.inf))
 
 
 def kernels_of_size(size: int) -> AbstractContextManager[None]:

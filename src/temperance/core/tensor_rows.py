@@ -185,11 +185,11 @@ class TensorRows:
         """Return log softmax(z / T0), not below the floor; far below where a class is impossible."""
         scaled = self._gaps.d / reference
         floored = self.ops.clip(scaled - self._log_sum(scaled, self._gaps), LOG_PROB_FLOOR, math.inf)
-        return self.ops.where(self._possible(self._gaps.d), floored, LOWEST)
+        return self.ops.where(self._possible(scaled), floored, LOWEST)
 
     def _floored_and_centred(self, log_probs: Array) -> Array:
         """Return floored log-probabilities minus their mean over the possible classes; 0 for the others."""
-        ops, possible = self.ops, self._possible(self._gaps.d)
+        ops, possible = self.ops, self._possible(log_probs)
         floored = ops.where(possible, ops.clip(log_probs, LOG_PROB_FLOOR, math.inf), 0.0)
         number = ops.sum(ops.where(possible, floored * 0.0 + 1.0, 0.0))
         return ops.where(possible, floored - ops.sum(floored) / number, 0.0)
