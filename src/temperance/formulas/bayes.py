@@ -144,20 +144,21 @@ class BayesianFormula(TemperatureFormula):
         if weights is None or betas is None:
             return
         if weights.min() < 0 or not 0 < weights.sum() <= 1 + MAX_ROUNDING:
-            raise InputError(
-                f"bias_weights must be >= 0 and sum to at most 1; found {excerpt(weights.tolist())}."
-            )
+            found = excerpt(weights.tolist())
+            raise InputError(f"bias_weights must be >= 0, with a sum above 0 and at most 1; found {found}.")
         if betas.min() <= 0:
             raise InputError(f"bias_betas must be above 0; found {excerpt(betas.tolist())}.")
 
     @classmethod
     def shapes(cls, n_classes: int, options: Mapping[str, Any], given: Collection[str]) -> dict[str, Shape]:
-        """Return the shapes of the numbers; with a class bias, all kinds for so many classes are given."""
-        shapes = super().shapes(n_classes, options, given)
-        if "bias_weights" not in given:
-            return shapes
+        """Return the shapes of the numbers; a class bias has all kinds for so many classes."""
         n_kinds = n_class_biases(n_classes)
-        shapes |= {"bias_weights": (n_kinds,), "bias_betas": (n_kinds,), "biases": (n_kinds, n_classes)}
+        biases: dict[str, Shape] = {
+            "bias_weights": (n_kinds,),
+            "bias_betas": (n_kinds,),
+            "biases": (n_kinds, n_classes),
+        }
         if n_classes <= MAX_INTERACTING:
-            shapes["interactions"] = (n_kinds - 1, n_classes, n_classes)
-        return shapes
+            biases["interactions"] = (n_kinds - 1, n_classes, n_classes)
+        shapes = super().shapes(n_classes, options, {"averaged_variance"}.intersection(given))
+        return shapes | biases if biases.keys() & set(given) else shapes
