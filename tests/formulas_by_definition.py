@@ -122,18 +122,30 @@ def bayes(p, z):
     ]
 
 
+def biased(p, j, logs):
+    """Return the probabilities of one kind of class bias; `logs` are -inf for the classes it leaves out."""
+    possible = [k for k, a in enumerate(logs) if a != NEGATIVE]
+    u = [mpf(p["bias_betas"][j]) * a + mpf(b) for a, b in zip(logs, p["biases"][j], strict=True)]
+    if j > 0 and "interactions" in p:
+        floored = {k: max(logs[k], mpf(-12)) for k in possible}
+        mean = mpmath.fsum(floored.values()) / len(possible)
+        for k in possible:
+            row = p["interactions"][j - 1][k]
+            u[k] += mpmath.fsum(mpf(row[i]) * (floored[i] - mean) for i in possible)
+    return softmax(u)
+
+
 def bayes_bias(p, z):
-    probabilities = bayes(p, z)
-    possible = [k for k, a in enumerate(z) if a != NEGATIVE]
-    logs = {k: mpmath.log(probabilities[k]) for k in possible}
-    floored = {k: max(logs[k], mpf(-12)) for k in possible}
-    mean = mpmath.fsum(floored.values()) / len(possible)
-    u = [NEGATIVE] * len(z)
-    for k in possible:
-        mixed = mpmath.fsum(mpf(p["interactions"][k][j]) * (floored[j] - mean) for j in possible)
-        u[k] = mpf(p["bias_beta"]) * logs[k] + mpf(p["bias"][k]) + mixed
-    weight = mpf(p["bias_weight"])
-    return [(1 - weight) * a + weight * b for a, b in zip(probabilities, softmax(u), strict=True)]
+    probabilities, weights = bayes(p, z), [mpf(w) for w in p["bias_weights"]]
+    row = [x / mpf(p["reference"]) for x in z]
+    total, far = log_sum(row), max(row) - 20000
+    of_logits = [max(x - total, mpf(-12)) if x > far else NEGATIVE for x in row]
+    calibrated = [mpmath.log(q) if q else NEGATIVE for q in probabilities]
+    result = [(1 - mpmath.fsum(weights)) * q for q in probabilities]
+    for j, weight in enumerate(weights):
+        part = biased(p, j, calibrated if j < 2 else of_logits)
+        result = [a + weight * b for a, b in zip(result, part, strict=True)]
+    return result
 
 
 def pts(p, z):

@@ -30,7 +30,7 @@ def predict(content, z):
     assert (content["format"], content["version"]) == ("temperance calibrator", 2)
     assert content["classes"] == len(z)
     parameters = content["parameters"]
-    key = "bayes-bias" if "bias" in parameters else content["method"]
+    key = "bayes-bias" if "bias_weights" in parameters else content["method"]
     p = [float(x) for x in FORMULAS[key](parameters, [mpf(x) for x in z])]
     r = content.get("adaptation", {}).get("log_prior_ratio", [0.0] * len(z))
     shifted = [x * max(math.exp(y - max(r)), 1e-300) for x, y in zip(p, r, strict=True)]

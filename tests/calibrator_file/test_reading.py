@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import temperance
-from temperance import InputError
+from temperance import InputError, make_calibrator
 from temperance.calibrator_file import BASELINE_ADDED, FIT, REQUIRED
+from temperance.data import simulate
 from temperance.json_fields import MAX_DEPTH, plain_json
 
 
@@ -169,6 +170,41 @@ def _with(content, name, value):
 )
 def test_numbers_that_no_fit_can_give_are_refused(saved, refused, method, name, value, message):
     refused(_with(saved(method), name, value), message)
+
+
+@pytest.fixture(scope="module")
+def biased(tmp_path_factory):
+    """Return the file of a class bias with so many classes."""
+
+    def content_of(n_classes):
+        task = simulate(50, n_classes, random_state=0)
+        path = tmp_path_factory.mktemp("biased") / "cal.json"
+        make_calibrator("bayes", class_bias=True).fit(task.logits, task.labels).save(path)
+        return json.loads(path.read_text())
+
+    return {n_classes: content_of(n_classes) for n_classes in (3, 21)}
+
+
+@pytest.mark.parametrize("n_classes", [3, 21])
+def test_a_class_bias_is_complete_or_absent(biased, refused, n_classes):
+    names = ["bias_weights", "bias_betas", "biases", *(["interactions"] if n_classes == 3 else [])]
+    for name in names:
+        content = copy.deepcopy(biased[n_classes])
+        value = content["parameters"].pop(name)
+        refused(content, f"parameters lacks {name}")
+        refused(_with(biased[n_classes], name, 0.5), f"{name} must have the shape")
+        refused(_with(biased[n_classes], name, value[:1]), f"{name} must have the shape")
+        for other in names:
+            content["parameters"].pop(other, None)
+        refused(_with(content, name, 0.5), "parameters lacks (bias|inter)")
+    if n_classes == 21:
+        refused(_with(biased[21], "interactions", 0.5), "parameters has the unknown 'interactions'")
+    n_kinds = len(biased[n_classes]["parameters"]["bias_weights"])
+    sums = "bias_weights must be >= 0, with a sum above 0 and at most 1; found"
+    for first, others in ((-0.1, 0.2), (0.9, 0.2), (0.0, 0.0)):
+        refused(_with(biased[n_classes], "bias_weights", [first] + [others] * (n_kinds - 1)), sums)
+    zero = [0.0] + [1.0] * (n_kinds - 1)
+    refused(_with(biased[n_classes], "bias_betas", zero), "bias_betas must be above 0; found")
 
 
 @pytest.mark.parametrize(

@@ -178,20 +178,22 @@ def posterior_of(jacobian, log_p, weights, precision, top=None):
 
 
 class BiasObjective:
-    """The negative log posterior of [log T, bias, columns of M], after the log-probabilities of `bayes`."""
+    """The negative log posterior of [log T, bias, columns of M], of log-probabilities or of logits.
 
-    def __init__(self, cal, logs, labels, weights):
-        self.cal, self.logs, self.labels, self.weights = cal, logs, labels, weights
+    `deviations` are those of the priors of log T, bias and M.
+    """
+
+    def __init__(self, cal, kind, logs, labels, weights, deviations):
+        self.cal, self.kind, self.logs, self.labels, self.weights = cal, kind, logs, labels, weights
         floored = np.maximum(logs, -12)
         self.x = floored - floored.mean(axis=1, keepdims=True)
         n_classes = logs.shape[1]
-        tau_bias, tau_interactions = cal.taus_[4:]
-        widths = [[0.1**2], [0.2**2 * tau_bias] * n_classes, [0.06**2 * tau_interactions] * n_classes**2]
-        self.variances = np.concatenate(widths)
+        self.variances = np.repeat(np.square(deviations), [1, n_classes, n_classes**2])
 
     def fitted(self):
-        p = self.cal.parameters()
-        return np.concatenate([[-np.log(p["bias_beta"])], p["bias"], np.asarray(p["interactions"]).T.ravel()])
+        p, j = self.cal.parameters(), self.kind
+        columns = np.asarray(p["interactions"])[j - 1].T
+        return np.concatenate([[-np.log(p["bias_betas"][j])], p["biases"][j], columns.ravel()])
 
     def odds(self, theta):
         n_classes = self.logs.shape[1]
@@ -206,7 +208,7 @@ class BiasObjective:
         return self.weights @ losses + theta**2 @ (1 / self.variances) / 2
 
     def left_out(self, theta):
-        """Return log p of each label by one Newton step of a fit without the row."""
+        """Return log p of each label by one Newton step of a fit without one such row."""
         log_p = self.log_probabilities(theta)
         precision = np.diag(1 / self.variances)
         C = posterior_of(differences(self.log_probabilities, theta), log_p, self.weights, precision)
@@ -218,10 +220,29 @@ class BiasObjective:
             result[i] = log_softmax((log_p[i] + shift)[None])[0, label]
         return result
 
-    def gain_of(self, weight, left_out):
-        """Return the log-likelihood of left-out rows with this share of the bias, less a penalty."""
-        ratio = np.exp(left_out - self.logs[np.arange(len(left_out)), self.labels])
-        return self.weights @ np.log(1 - weight + weight * ratio) + np.log(1 - weight)
+
+def matched_frequencies(logs, labels, weights, pseudo_rows):
+    """Return b = log(q / m), and the sum of log p of each label without one such row."""
+
+    def bias_of(w):
+        m = np.append(w, 0) @ np.vstack([np.exp(logs), np.zeros(logs.shape[1])]) / max(w.sum(), 1e-300)
+        n = np.bincount(labels, w, logs.shape[1])
+        return np.log((n / np.maximum(m, 1e-12) + pseudo_rows) / (w.sum() + pseudo_rows))
+
+    total = 0.0
+    for i, label in enumerate(labels):
+        others = weights - np.minimum(weights, 1) * (np.arange(len(labels)) == i)
+        total += weights[i] * log_softmax(logs[i : i + 1] + bias_of(others))[0, label]
+    return bias_of(weights), total
+
+
+def weights_of_kinds(unchanged, held_out):
+    """Return the weights of the four kinds by their sums over left-out rows."""
+    shares = np.array([0.3, 0.2, 0.3, 0.15, 0.05]) * np.exp(
+        (np.array([unchanged, *held_out]) - unchanged) / 2
+    )
+    shares[1:] *= shares[1:] >= 0.02 * shares.sum()
+    return shares[1:] / shares.sum()
 
 
 def differences(function, theta, size=1e-4):

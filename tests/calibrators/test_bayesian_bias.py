@@ -1,6 +1,7 @@
 """Bayesian temperature scaling with a bias for each class, which may change the decision."""
 
-import re
+from copy import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,9 @@ from sklearn.linear_model import LogisticRegression
 
 import temperance
 from temperance import BayesianTemperatureScaling, metrics
-from temperance.core.class_bias import MAX_INTERACTING
+from temperance.core import class_bias
+from temperance.core.features import MAX_INTERACTING
+from temperance.core.logit_rows import LogitRows
 from temperance.data import simulate
 
 
@@ -47,7 +50,7 @@ def check_repair(task, fits):
     loss = {b: metrics.nll(cal.predict_proba(logits[half:]), labels[half:]) for b, cal in fits.items()}
     best = metrics.nll(truth[half:], labels[half:])
     assert loss[True] - best < 0.3 * (loss[False] - best)
-    assert np.corrcoef(fits[True].bias_, bias)[0, 1] > 0.9
+    assert np.corrcoef(fits[True].biases_[1], bias)[0, 1] > 0.9
     right = {b: (cal.predict(logits[half:]) == labels[half:]).mean() for b, cal in fits.items()}
     assert right[True] > right[False] + 0.01
 
@@ -60,18 +63,17 @@ def test_beyond_20_classes_a_bias_is_found_without_interactions(tmp_path):
     task = shifted_task(40, seed=2)
     fits = both(task)
     check_repair(task, fits)
-    assert fits[True].bias_.shape == (40,)
+    assert fits[True].biases_.shape == (2, 40)
     assert not hasattr(fits[True], "interactions_")
-    assert "interactions" not in fits[True].summary()
-    assert fits[True].taus_.shape == (5,)
+    np.testing.assert_array_equal(fits[True].bias_weights_, [0, 1])
     fits[True].save(tmp_path / "cal.json")
     loaded = temperance.load(tmp_path / "cal.json")
     np.testing.assert_array_equal(loaded.transform(task[0]), fits[True].transform(task[0]))
 
 
 def test_up_to_20_classes_the_bias_may_depend_on_the_probabilities(six):
-    assert six[1][True].interactions_.shape == six[1][True].parameters()["interactions"].shape == (6, 6)
-    assert not hasattr(six[1][False], "bias_")
+    assert six[1][True].interactions_.shape == six[1][True].parameters()["interactions"].shape == (3, 6, 6)
+    assert not hasattr(six[1][False], "biases_")
     assert MAX_INTERACTING == 20
     for n_classes in (20, 21):
         task = simulate(60, n_classes, random_state=0)
@@ -87,7 +89,7 @@ def test_interactions_repair_classes_that_are_mixed_up():
     truth[:, 0] += 0.4 * centred[:, 1]
     labels = draw(softmax(truth, axis=1), 5)
     cal = BayesianTemperatureScaling(class_bias=True).fit(honest[:3000], labels[:3000])
-    effect = cal.interactions_ - cal.interactions_.mean(axis=0)  # a common part changes nothing
+    effect = cal.interactions_[0] - cal.interactions_[0].mean(axis=0)  # a common part changes nothing
     assert np.unravel_index(np.argmax(effect), (4, 4)) == (0, 1)
     plain = BayesianTemperatureScaling().fit(honest[:3000], labels[:3000])
     loss = [metrics.nll(c.predict_proba(honest[3000:]), labels[3000:]) for c in (cal, plain)]
@@ -115,13 +117,17 @@ def test_without_a_bias_in_the_task_hardly_any_is_fitted():
     assert (cal.predict(task.logits) == task.logits.argmax(axis=1)).mean() > 0.95
 
 
-def test_weights_are_repetitions():
-    z, y, *_ = shifted_task(4, n_rows=200)
+@pytest.mark.parametrize("class_bias", [True, "auto"])
+@pytest.mark.parametrize("n_classes", [4, 24])
+def test_weights_are_repetitions(class_bias, n_classes):
+    z, y, *_ = shifted_task(n_classes, n_rows=200)
     times = np.random.default_rng(0).integers(0, 4, 200)
-    weighted = BayesianTemperatureScaling(class_bias=True).fit(z, y, times)
-    repeated = BayesianTemperatureScaling(class_bias=True).fit(z.repeat(times, axis=0), y.repeat(times))
+    weighted, repeated = (BayesianTemperatureScaling(class_bias=class_bias) for _ in range(2))
+    weighted.fit(z, y, times)
+    repeated.fit(z.repeat(times, axis=0), y.repeat(times))
+    assert "bias_weights" in repeated.parameters()
     for name, value in repeated.parameters().items():
-        np.testing.assert_allclose(weighted.parameters()[name], value, rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(weighted.parameters()[name], value, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("class_bias", [True, "auto"])
@@ -142,35 +148,62 @@ def test_more_than_2000_classes_work(class_bias):
     task = simulate(30, 2001, random_state=0)
     cal = BayesianTemperatureScaling(class_bias=class_bias).fit(task.logits, task.labels)
     np.testing.assert_allclose(cal.predict_proba(task.logits).sum(axis=1), 1, atol=1e-9)
-    assert ("bias" in cal.parameters()) or class_bias == "auto"
+    assert ("biases" in cal.parameters()) or class_bias == "auto"
 
 
 # "auto"
 
 
-def test_auto_with_weight_0_is_the_calibrator_without_a_bias():
-    task = simulate(300, 5, random_state=8)
-    auto, plain = (
-        BayesianTemperatureScaling(class_bias=b).fit(task.logits, task.labels) for b in ("auto", False)
-    )
+def test_auto_without_a_useful_bias_is_the_calibrator_without_one():
+    task = simulate(4000, 5, temperature=1.0, entropy_slope=0, class_spread=0, random_state=6)
+    labels = task.labels.copy()
+    auto, plain = (BayesianTemperatureScaling(class_bias=b) for b in ("auto", False))
+    with pytest.MonkeyPatch.context() as patch:  # no kind is better than no change, except by chance
+        patch.setattr(class_bias, "MIN_WEIGHT", 1.0)
+        auto.fit(task.logits, labels)
+    plain.fit(task.logits, labels)
     assert auto.parameters().keys() == plain.parameters().keys()
     assert not [name for name in auto.parameters() if "bias" in name or name == "interactions"]
     np.testing.assert_array_equal(auto.predict_proba(task.logits), plain.predict_proba(task.logits))
     np.testing.assert_array_equal(auto.predict(task.logits), task.logits.argmax(axis=1))
     assert not auto.keeps_class  # the option does not guarantee it
-    assert "class bias: not used; it does not improve the prediction of held-out rows" in words(auto)
+    assert "class bias: not used; it does not improve the prediction of left-out rows" in words(auto)
 
 
-def test_auto_with_a_useful_bias_mixes_it_in(six):
+def test_auto_averages_the_kinds_of_class_bias(six):
     (logits, labels, *_), fits = six
     auto = BayesianTemperatureScaling(class_bias="auto").fit(logits[:2000], labels[:2000])
-    weight = auto.bias_weight_
-    assert 0.8 < weight < 1
-    np.testing.assert_allclose(auto.bias_, fits[True].bias_, rtol=1e-12)
-    plain, biased = (fits[bias].predict_proba(logits) for bias in (False, True))
-    np.testing.assert_allclose(auto.predict_proba(logits), (1 - weight) * plain + weight * biased, rtol=1e-9)
-    assert f"class bias: mixed in with weight {weight:.2f}; the predicted class may change" in words(auto)
-    assert fits[True].bias_weight_ == 1
+    weights = auto.bias_weights_
+    assert 0.8 < weights.sum() <= 1
+    np.testing.assert_allclose(auto.biases_[1], fits[True].biases_[1], rtol=1e-12)
+    np.testing.assert_array_equal(fits[True].bias_weights_, [0, 1, 0, 0])
+    alone = [only(auto, j).predict_proba(logits) for j in range(4)]
+    np.testing.assert_allclose(alone[1], fits[True].predict_proba(logits), rtol=1e-12)
+    want = (1 - weights.sum()) * fits[False].predict_proba(logits) + np.tensordot(weights, alone, 1)
+    np.testing.assert_allclose(auto.predict_proba(logits), want, rtol=1e-9)
+    loss = [metrics.nll(cal.predict_proba(logits[2000:]), labels[2000:]) for cal in (auto, fits[True])]
+    assert loss[0] < loss[1] + 0.002
+
+
+def only(cal, kind):
+    """Return the calibrator with one kind of class bias alone."""
+    cal = copy(cal)
+    cal.model_ = replace(cal.model_, formula=replace(cal.model_.formula, bias_weights=np.eye(4)[kind]))
+    return cal
+
+
+def test_the_summary_says_what_is_averaged_and_which_class_is_predicted_too_often():
+    task = simulate(80, 3, temperature=1.0, entropy_slope=0, class_spread=0, random_state=1)
+    names = np.array(["cat", "dog", "emu"])
+    labels = np.where((task.labels == 2) & (np.arange(80) % 4 > 0), 0, task.labels)
+    cal = BayesianTemperatureScaling(class_bias="auto").fit(task.logits, names[labels], classes=names)
+    weights = {"no change": 1 - cal.bias_weights_.sum(), "class frequencies": cal.bias_weights_[0]}
+    for name, weight in weights.items():
+        assert (f"{name} {weight:.2f}" in words(cal)) == (weight >= 0.005)
+    factor = np.exp(-cal.biases_[0, 2])
+    assert factor > 1.2
+    assert f"class emu is predicted {factor:.2g} times as often as it occurs" in words(cal)
+    assert max(map(len, cal.summary().splitlines())) <= 80
 
 
 def words(cal):
@@ -178,12 +211,37 @@ def words(cal):
     return " ".join(cal.summary().split())
 
 
-def test_the_summary_counts_the_bias_and_the_interactions(six):
-    text = six[1][True].summary()
-    assert max(map(len, text.splitlines())) <= 80
-    assert re.search(r"class bias: [0-6]\.\d of 6, tau = ", text)
-    assert re.search(r"class interactions: \d+\.\d of 36, tau = ", text)
+def test_the_summary_of_one_kind_alone(six):
+    text = words(six[1][True])
+    assert "class bias, the mean of: class bias 1.00; the predicted class may change" in text
+    assert "is predicted" not in text
     assert "class bias" not in six[1][False].summary()
+    assert six[1][True].model_.n_parameters > six[1][False].model_.n_parameters + 3
+    assert six[1][True].taus_.shape == six[1][True].effective_parameters_.shape == (4,)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e4, 1e5])
+def test_the_scale_of_the_logits_hardly_matters(six, scale):
+    logits, labels = six[0][0][:1500], six[0][1][:1500]
+    one, other = (
+        BayesianTemperatureScaling(class_bias="auto").fit(logits * factor, labels) for factor in (1, scale)
+    )
+    np.testing.assert_allclose(other.predict_proba(logits * scale), one.predict_proba(logits), atol=0.02)
+    np.testing.assert_allclose(other.bias_weights_, one.bias_weights_, atol=0.05)
+
+
+def test_a_finite_mask_is_seen_by_a_prediction_as_by_the_fit():
+    logits, labels, *_ = shifted_task(4, n_rows=600)
+    logits[np.arange(600), (labels + 1) % 4] = -1e9
+    plain, biased = (
+        BayesianTemperatureScaling(class_bias=bias).fit(logits, labels) for bias in (False, True)
+    )
+    rows = LogitRows(plain.transform(logits), labels)
+    theta = np.concatenate(
+        [[-np.log(biased.bias_betas_[1])], biased.biases_[1], biased.interactions_[0].T.ravel()]
+    )
+    loss = class_bias.ClassBiasLikelihood(rows, interacting=True)(theta).value
+    assert metrics.nll(biased.predict_proba(logits), labels) == pytest.approx(loss, rel=1e-9)
 
 
 @pytest.mark.parametrize("gap", [1e4, 1e14, 1e18, 1e30])

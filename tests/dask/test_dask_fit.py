@@ -80,6 +80,7 @@ def test_numbers_of_any_type_give_the_parameters_of_the_whole(key, dtype, fit, t
     ("key", "options"),
     [
         ("bayes", {"class_bias": True}),
+        ("bayes", {"class_bias": "auto"}),
         ("bayes", {"prior": "weak"}),
         pytest.param("ets", {"loss": "brier"}, marks=pytest.mark.slow),
     ],

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from compared import CLASS_KEEPING, STEEP
+from compared import CLASS_KEEPING, STEEP, class_biases
 
 from temperance import make_calibrator
 from temperance.data import simulate
@@ -13,10 +13,10 @@ from temperance.data import simulate
 OPTIONS = {key: {} for key in CLASS_KEEPING} | {
     "ets, brier": {"loss": "brier"},
     "bayes, class bias": {"class_bias": True},
-    "bayes, bias mixed in": {"class_bias": True},
+    "bayes, biases mixed in": {"class_bias": True},
     "mono, steep": {},
 }
-CHANGES = {"bayes, bias mixed in": {"bias_weight": 0.3}, "mono, steep": {"map_slopes": np.array(STEEP)}}
+CHANGES = {"bayes, biases mixed in": class_biases, "mono, steep": {"map_slopes": np.array(STEEP)}}
 
 
 @pytest.fixture(params=OPTIONS, scope="session")
@@ -37,7 +37,9 @@ def calibrator_of():
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", message=".*did not converge")
                 cache[name, n_classes] = cal.fit(task.logits, task.labels)
-            formula = replace(cal.model_.formula, **CHANGES.get(name, {}))
+            changes = CHANGES.get(name, {})
+            changes = changes(n_classes) if callable(changes) else changes
+            formula = replace(cal.model_.formula, **changes)
             cal.model_ = replace(cal.model_, formula=formula)
         return cache[name, n_classes]
 

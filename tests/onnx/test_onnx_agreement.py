@@ -82,6 +82,19 @@ def test_an_impossible_class_has_the_probability_0_or_the_row_is_nan(name, dtype
     assert (got[masked].astype(np.float64) < 1e-300).all()
 
 
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("n_classes", [3, 33])
+@pytest.mark.parametrize("mask", [-np.inf, -1e9])
+def test_every_kind_of_class_bias_agrees_where_classes_are_impossible(n_classes, mask, dtype, model_of):
+    cal, path = model_of("bayes, biases mixed in", n_classes, dtype)
+    z = extreme_rows(400, n_classes)
+    masked = np.random.default_rng(3).random(z.shape) < np.linspace(0, 1, 400)[:, None]
+    masked[np.arange(400), z.argmax(axis=1)] = False
+    got = agree(cal, path, np.where(masked, mask, z), dtype)
+    if np.isneginf(mask):
+        assert (got[masked].astype(np.float64) < 1e-300).all()
+
+
 @pytest.mark.parametrize("n_classes", [2, 3, 40])
 def test_few_classes_and_many(name, n_classes, model_of):
     agree(*model_of(name, n_classes), extreme_rows(500, n_classes))

@@ -79,7 +79,7 @@ def test_a_fit_and_a_prediction_copy_no_array(key):
     logits = np.tile(LOGITS, (20, 1)).repeat(20, axis=1)  # 40,000 x 200, 32 MB
     labels = np.tile(TASK.labels * 20, 20)
     calibrator = make_calibrator(key).fit(logits[:2000], labels[:2000])
-    assert peak_bytes(calibrator.fit, logits, labels) < 0.9 * logits.nbytes
+    assert peak_bytes(calibrator.fit, logits, labels) < logits.nbytes  # buffers and samples of rows
     assert peak_bytes(calibrator.predict_proba, logits) < 1.2 * logits.nbytes  # 1 is the result
 
 

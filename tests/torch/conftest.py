@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compared import CLASS_KEEPING, STEEP
+from compared import CLASS_KEEPING, STEEP, class_biases
 
 from temperance import make_calibrator
 from temperance.data import simulate
@@ -18,7 +18,8 @@ pytest.importorskip("torch", reason="PyTorch is an extra")
 VARIANTS: dict[str, tuple[str, dict[str, Any], int]] = {
     **{key: (key, {}, 5) for key in CLASS_KEEPING},
     "bayes, bias": ("bayes", {"class_bias": True}, 5),
-    "bayes, bias of 33": ("bayes", {"class_bias": True}, 33),
+    "bayes, biases of 3": ("bayes", {"class_bias": True}, 3),
+    "bayes, biases of 33": ("bayes", {"class_bias": True}, 33),
     "bayes of 2": ("bayes", {}, 2),
     "hts of 2": ("hts", {}, 2),
     "pts, 3 of 5": ("pts", {"top_k": 3, "hidden": (4,)}, 5),
@@ -27,7 +28,8 @@ VARIANTS: dict[str, tuple[str, dict[str, Any], int]] = {
     "ets, uniform": ("ets", {}, 5),
 }
 CHANGES: dict[str, dict[str, Any]] = {
-    "bayes, bias of 33": {"bias_weight": 0.3},
+    "bayes, biases of 3": class_biases(3),
+    "bayes, biases of 33": class_biases(33),
     "mono, steep": {"map_slopes": np.array(STEEP)},
     "ets, tempered": {"weights": np.array([1.0, 0.0, 0.0])},
     "ets, uniform": {"weights": np.array([0.0, 0.0, 1.0])},

@@ -40,13 +40,19 @@ from temperance.calibrators.single_temperature import (
 from temperance.core.arrays import Floats, Matrix, Vector
 from temperance.core.class_bias import ClassBias, fit_class_bias
 from temperance.core.evidence import Block, Posterior, maximise_evidence, prior_alone
-from temperance.core.features import LOG_ENTROPY_FLOOR, SHAPE_FEATURES, shape_features
+from temperance.core.features import (
+    CLASS_BIASES,
+    LOG_ENTROPY_FLOOR,
+    MAX_INTERACTING,
+    SHAPE_FEATURES,
+    shape_features,
+)
 from temperance.core.kernels import KNOTS
 from temperance.core.logit_rows import LogitRows
 from temperance.core.maps import RowMapLikelihood, increments_basis, slope_weights, slopes_of
 from temperance.core.objective import FitData, Objective, mean_and_deviation, weighted_sum
 from temperance.core.predictors import TEMPERATURE_MAX, TEMPERATURE_MIN, ByClass, Log
-from temperance.errors import InputError, excerpt
+from temperance.errors import InputError, excerpt, on_one_line
 from temperance.formulas.bayes import SIZE, BayesianFormula
 from temperance.formulas.model import Model
 from temperance.population import Population, read_population, shipped_population, weak_population
@@ -64,7 +70,9 @@ LIMIT_MARGIN = 1e-6  # of log T
 MAX_LOSS_AT_LIMIT, MAX_LOSS_OF_MAP = 2.0, 2000.0
 MAX_LOG_TEMPERATURE = 100.0  # far beyond the limits of T
 PRIORS = "'population', 'weak' or the path of a file that temperance.learning made"
-BLOCKS = ("level", "shape", "class temperature", "map", "class bias", "class interactions")
+BLOCKS = ("level", "shape", "class temperature", "map")
+# A class is told if its predicted frequency is wrong by at least this factor.
+MIN_FREQUENCY_FACTOR = 1.2
 # Pseudo-rows with a random label (a wrong label, probability 0 for the label), in addition to those of the
 # fit: N rows without one do not rule out the next, which would cost more than all others together.
 PSEUDO_ROWS_WITH_RANDOM_LABEL = 0.02
@@ -84,7 +92,9 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
     class_bias : False, True or "auto"
         Add a bias for each class to the calibrated log-probabilities (and, up to 20 classes, let it depend on
         all of them). It repairs classes that are predicted too often or too seldom, but the predicted class
-        may then change. "auto" mixes it in with the weight that predicts held-out rows best.
+        may then change. "auto" averages no change, class frequencies matched to those of the labels, and a
+        bias of each class, of calibrated log-probabilities or of logits, with weights by how well each
+        predicts left-out rows.
     prior : "population", "weak" or a path
         The prior that comes with the package, a weakly informative one, or the file of a prior that
         `temperance.learning` learned from other tasks.
@@ -133,10 +143,10 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
     map_slopes_: Vector = fitted("formula.map_slopes")
     uniform_weight_: float = fitted("formula.uniform_weight")
     averaged_variance_: float = fitted("formula.averaged_variance")
-    bias_beta_: float = fitted("formula.bias_beta")
-    bias_: Vector = fitted("formula.bias")
-    interactions_: Matrix = fitted("formula.interactions")
-    bias_weight_: float = fitted("formula.bias_weight")
+    bias_weights_: Vector = fitted("formula.bias_weights")
+    bias_betas_: Vector = fitted("formula.bias_betas")
+    biases_: Matrix = fitted("formula.biases")
+    interactions_: NDArray[np.float64] = fitted("formula.interactions")
 
     def __init__(self, *, class_bias: bool | str = False, prior: str = "population") -> None:
         self.class_bias = class_bias
@@ -170,19 +180,23 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         objective = data.objective(design.likelihood)
         posterior = _posterior(objective, design, population, data.n_rows)
         formula, solution = _formula(posterior, design, population, data), posterior.solution
+        n_parameters = float(formula.effective_parameters.sum())
         if self.class_bias is not False:
-            behind = data.transformed(partial(_log_probabilities, formula))
-            bias = fit_class_bias(behind, auto=self.class_bias == "auto")
-            formula = formula if bias.weight == 0 else _with_bias(formula, bias)
-            if not bias.solution.converged:
-                solution = replace(solution, status=bias.solution.status)
+            behind, on_logits = data.transformed(partial(_log_probabilities, formula)), None
+            if self.class_bias == "auto" and data.n_classes <= MAX_INTERACTING:
+                on_logits = data.transformed(partial(_log_probabilities_at, design.reference))
+            bias = fit_class_bias(behind, on_logits, auto=self.class_bias == "auto")
+            n_parameters += bias.effective_parameters
+            formula = _with_bias(formula, bias) if bias.weights.any() else formula
+            if bias.failed is not None:
+                solution = replace(solution, status=bias.failed.status)
         return self._model(
             data,
             formula,
             solution,
             standard_errors=_standard_errors(posterior, design),
             temperature_quantiles=objective.temperature_quantiles(posterior.mode, QUANTILES),
-            n_parameters=float(formula.effective_parameters.sum()),
+            n_parameters=n_parameters,
         )
 
     def log_temperature_std(
@@ -203,20 +217,32 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
             f"T of a typical row: {typical[0]:.3g} to {typical[1]:.3g} (95 % credible interval)",
             f"prior: {self.options_['prior']}; effective parameters by block (tau scales its variance):",
         ]
-        K, n_shifts = self.n_classes_, int(np.count_nonzero(self.class_shift_))
-        sizes = dict(zip(BLOCKS, (1, SIZE - 1, n_shifts, len(KNOTS) - 1, K, K * K), strict=True))
-        blocks = BLOCKS[: len(self.taus_)]
-        for name, tau, used in zip(blocks, self.taus_, self.effective_parameters_, strict=True):
-            lines.append(f"  {name}: {used:.1f} of {sizes[name]}, tau = {tau:.3g}")
+        sizes = 1, SIZE - 1, int(np.count_nonzero(self.class_shift_)), len(KNOTS) - 1
+        rows = zip(BLOCKS, sizes, self.taus_, self.effective_parameters_, strict=True)
+        lines += [f"  {name}: {used:.1f} of {size}, tau = {tau:.3g}" for name, size, tau, used in rows]
         terms = ("b", *(f"w, {feature}" for feature in SHAPE_FEATURES))
         for name, value, error in zip(terms, self.coefficients_, errors, strict=True):
             lines.append(f"  {name}: {value:+.3f} \u00b1 {error:.2g}")
         lines += map_in_words(self.map_knots_, self.map_slopes_, self.standard_errors_["map_slopes"])
         if not model_of(self).formula.keeps_class:
-            weight = self.bias_weight_
-            lines.append(f"class bias: mixed in with weight {weight:.2f}; the predicted class may change")
+            lines += self._describe_bias()
         elif self.options_["class_bias"] is not False:
-            lines.append("class bias: not used; it does not improve the prediction of held-out rows")
+            lines.append("class bias: not used; it does not improve the prediction of left-out rows")
+        return lines
+
+    def _describe_bias(self) -> list[str]:
+        """Say what the class bias averages, and which class is predicted too often or too seldom."""
+        weights = {"no change": 1 - self.bias_weights_.sum()}
+        weights |= dict(zip(CLASS_BIASES, self.bias_weights_, strict=False))
+        shares = ", ".join(f"{name} {weight:.2f}" for name, weight in weights.items() if weight >= 0.005)
+        lines = [f"class bias, the mean of: {shares}; the predicted class may change"]
+        logs = -self.biases_[0] * (self.bias_weights_[0] > 0)
+        k = int(np.argmax(np.abs(logs)))
+        factor = float(np.exp(abs(logs[k])))
+        if factor >= MIN_FREQUENCY_FACTOR:
+            how = "often" if logs[k] > 0 else "seldom"
+            name = on_one_line(str(self.classes_[k]))
+            lines.append(f"  class {name} is predicted {factor:.2g} times as {how} as it occurs")
         return lines
 
     def _loss_name(self) -> str:
@@ -418,16 +444,23 @@ def _log_probabilities(formula: BayesianFormula, rows: LogitRows) -> Floats:
     return output
 
 
+def _log_probabilities_at(reference: float, rows: LogitRows) -> Floats:
+    """Return log softmax(z / T0), not below the floor; -inf for an impossible class."""
+    output: Floats = rows.map(lambda block: block.floored_log_probs(1 / reference))
+    return output
+
+
 def _with_bias(formula: BayesianFormula, bias: ClassBias) -> BayesianFormula:
     """Return the formula with the class bias."""
+    offsets = [kind.offsets for kind in bias.kinds]
+    K = len(offsets[0].bias)
+    matrices = [np.zeros((K, K)) if one.interactions is None else one.interactions for one in offsets[1:]]
     return replace(
         formula,
-        bias_beta=bias.beta,
-        bias=bias.bias,
-        interactions=bias.interactions,
-        bias_weight=bias.weight,
-        taus=np.append(formula.taus, bias.taus),
-        effective_parameters=np.append(formula.effective_parameters, bias.effective_parameters),
+        bias_weights=bias.weights,
+        bias_betas=np.array([one.beta for one in offsets]),
+        biases=np.array([one.bias for one in offsets]),
+        interactions=np.array(matrices) if K <= MAX_INTERACTING else None,
     )
 
 

@@ -14,13 +14,27 @@ A Newton step from this one fit gives the logits of row i that a fit to all othe
 
     u - u without i = -A (I - w L A)^-1 w (p - y),      A = J C J',      L = diag p - p p'
 
-with w the row's weight, at most 1 (of a row k times, one is left out), C the posterior covariance and J the
-derivative of u. Where only the diagonal of C^-1 is known, L and A are taken to be diagonal too.
+with w the row's weight, C the posterior covariance and J the derivative of u. Of a row with a weight above 1,
+which stands for several, one is left out: w = 1. Where only the diagonal of C^-1 is known, L and A are taken
+to be diagonal too.
 
-The prediction is (1 - weight) softmax(l) + weight p. T, bias and interactions have priors centred at "no
-change". Their widths maximise the evidence, under a hyperprior that a few rows cannot override. The weight is
-1 or, with `auto`, the one that predicts left-out rows best, minus a penalty; it is 0 where the bias does not
-help.
+T, bias and interactions have priors centred at "no change". Their widths maximise the evidence, under a
+hyperprior that a few rows cannot override.
+
+How much of a bias the rows support depends on their number. With few of them, one direction is known best:
+how often each class is predicted, m, against how often it occurs, n. With a pseudo-rows that say "as
+predicted", of N rows,
+
+    b_k = log(q_k / m_k),      q_k = (n_k + a m_k) / (N + a)
+
+With many rows of up to `MAX_INTERACTING` classes, a bias of the logits themselves, l = log softmax(z / T0),
+repairs what the map before it has spoiled. So a prediction is the mean of no change and of all kinds
+(`CLASS_BIASES`), each with a weight proportional to
+
+    its prior weight times exp(1/2 sum_i log p(y_i), as predicted without row i)
+
+The factor 1/2 is caution: the sums are estimates, and a difference of a few units decides. A kind with a
+weight below `MIN_WEIGHT` is left out, so that where no bias helps, no predicted class changes.
 """
 
 from __future__ import annotations
@@ -28,7 +42,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,18 +50,23 @@ from numpy.typing import NDArray
 from temperance.core.arrays import Floats, Matrix, Vector
 from temperance.core.blocks import FEW_CLASSES, Scratch
 from temperance.core.evidence import Block, Posterior, alternate, maximise_evidence
-from temperance.core.features import IMPOSSIBLE
+from temperance.core.features import IMPOSSIBLE, MAX_INTERACTING, n_class_biases
 from temperance.core.fisher import lbfgs
 from temperance.core.kernels import LOWEST, Offsets, centred, exponentiate
 from temperance.core.logit_rows import Index, LogitRows
-from temperance.core.objective import FitData, Objective, ObjectivePoint, Prior, RowObjective
+from temperance.core.objective import FitData, Objective, ObjectivePoint, Prior, RowObjective, weighted_sum
 from temperance.core.solution import Solution, Solver
 
-# Up to so many classes, a bias may depend on all probabilities: the parameters grow with its square.
-MAX_INTERACTING = 20
-# Candidates for the weight. Below the first step the weight is 0: then no predicted class changes.
-WEIGHTS = np.append(np.linspace(0.0, 0.98, 50), [0.99, 0.995, 0.998, 0.999])
-PENALTY = 1.0  # of a weight w: -PENALTY log(1 - w), in units of one row's loss
+# Prior weights of no change and of the kinds of class bias, chosen on public tasks with 20 to 5000 rows.
+NO_CHANGE, PRIOR_WEIGHTS = 0.3, np.array([0.2, 0.3, 0.15, 0.05])
+CAUTION = 0.5  # power of the leave-one-out likelihood
+MIN_WEIGHT = 0.02
+PSEUDO_ROWS = np.array([0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0])  # a, for each class
+MIN_FREQUENCY = 1e-12  # of a predicted class: in rows where it is impossible, it is 0
+# Standard deviations of interactions and biases of logits: narrow and wide.
+WIDTHS_ON_LOGITS = (0.3, 1.0), (1.0, 3.0)
+LOG_TEMPERATURE_WIDTH = 0.5  # of logits, whose temperature T0 is only a reference
+FIXED = 1e9  # so large a freedom fixes the width of a prior
 STANDARD_ERRORS = 0.02  # largest distance of a coefficient from its optimum, without a matrix
 # Numbers in the rows that the widths are estimated from: with fewer, a rare class may have no label.
 WIDTH_NUMBERS = 1 << 17
@@ -159,7 +178,7 @@ class ClassBiasLikelihood(RowObjective):
         u = log_probs * self._dtype.type(offsets.beta)
         u += offsets.bias.astype(self._dtype)
         if offsets.interactions is not None:
-            of_classes = centred(log_probs, log_probs > -IMPOSSIBLE)
+            of_classes = centred(log_probs)
             u += of_classes @ offsets.interactions.T
             x = np.hstack([x, of_classes])
         at_label = u[np.arange(j - i), self._labels(i, j)].astype(np.float64)
@@ -237,41 +256,126 @@ def _shift_by_diagonal(
     return shift
 
 
+class Kind(NamedTuple):
+    """One kind of class bias: what it adds, its effective parameters, how it predicts left-out rows."""
+
+    offsets: Offsets
+    effective_parameters: float
+    held_out: float
+    """The sum of the logarithms of the probabilities of the labels."""
+    solution: Solution | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class ClassBias:
-    """A fitted class bias; `taus` and `effective_parameters` are those of bias and interactions."""
+    """The fitted kinds of class bias, and the weight of each; the rest of the weight is no change."""
 
-    beta: float
-    bias: Vector
-    interactions: Matrix | None
-    weight: float
-    taus: Vector
-    effective_parameters: Vector
-    solution: Solution
+    weights: Vector
+    kinds: tuple[Kind, ...]
+
+    @property
+    def effective_parameters(self) -> float:
+        """The number of parameters, each kind with its weight."""
+        return float(self.weights @ [kind.effective_parameters for kind in self.kinds])
+
+    @property
+    def failed(self) -> Solution | None:
+        """The solution of a kind that is used and did not converge, if there is one."""
+        used = [kind.solution for weight, kind in zip(self.weights, self.kinds, strict=True) if weight > 0]
+        return next((one for one in used if one is not None and not one.converged), None)
 
 
-def fit_class_bias(data: FitData, *, auto: bool) -> ClassBias:
-    """Fit a bias to rows of log-probabilities, with the weight 1 or, if `auto`, the best.
+def fit_class_bias(data: FitData, on_logits: FitData | None = None, *, auto: bool) -> ClassBias:
+    """Fit the kinds of class bias to rows of log-probabilities; unless `auto`, the class bias proper alone.
 
-    Up to `MAX_INTERACTING` classes the posterior has a full covariance. With more classes there is a bias
-    alone, and covariances between classes are neglected: any number of classes is possible, at the cost of
-    about forty to eighty passes over the rows.
+    `on_logits` are the same rows with the logarithms of softmax(z / T0), for up to `MAX_INTERACTING` classes.
+    Up to so many classes the posterior has a full covariance. With more classes there is a bias alone, and
+    covariances between classes are neglected: any number of classes is possible, at the cost of about forty
+    to eighty passes over the rows.
     """
     K = data.n_classes
-    interacting = K <= MAX_INTERACTING
-    build = partial(ClassBiasLikelihood, interacting=interacting)
-    posterior = _posterior(data, build, _blocks(K, interacting=interacting))
-    weight = 1.0
-    if auto:
-        (gains,) = data.total(partial(_gains, build, posterior.mode, posterior.covariance))
-        weight = float(WEIGHTS[np.argmax(gains + PENALTY * np.log1p(-WEIGHTS))])
-    offsets = Offsets.of(posterior.mode, K)
-    taus, effective = (
-        np.array(list(by_block.values())[1:]) for by_block in (posterior.taus, posterior.effective)
-    )
-    return ClassBias(
-        offsets.beta, offsets.bias, offsets.interactions, weight, taus, effective, posterior.solution
-    )
+    kinds = [Kind(Offsets(1.0, np.zeros(K), None), 0.0, -np.inf)] * n_class_biases(K)
+    kinds[1] = _fit_kind(data, _blocks(K, interacting=K <= MAX_INTERACTING))
+    if not auto:
+        return ClassBias(np.eye(len(kinds))[1], tuple(kinds))
+    kinds[0] = _match_frequencies(data)
+    if on_logits is not None:
+        kinds[2:] = [_fit_kind(on_logits, _blocks_on_logits(K, *widths)) for widths in WIDTHS_ON_LOGITS]
+    (unchanged,) = data.total(_log_likelihood)
+    gains = CAUTION * (np.array([kind.held_out for kind in kinds]) - unchanged[0])
+    logs = np.append(np.log(NO_CHANGE), np.log(PRIOR_WEIGHTS[: len(kinds)]) + gains)
+    shares = np.exp(logs - logs.max())
+    shares[1:][shares[1:] < MIN_WEIGHT * shares.sum()] = 0.0
+    return ClassBias(shares[1:] / shares.sum(), tuple(kinds))
+
+
+def _log_likelihood(rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
+    return (weighted_sum((rows.label_gap + rows.peak)[:, None], weights),)
+
+
+def _fit_kind(data: FitData, blocks: list[Block]) -> Kind:
+    """Fit temperature, bias and, with a third block, interactions."""
+    build = partial(ClassBiasLikelihood, interacting=len(blocks) == 3)
+    posterior = _posterior(data, build, blocks)
+    (held_out,) = data.total(partial(_held_out, build, posterior.mode, posterior.covariance))
+    effective = sum(list(posterior.effective.values())[1:])
+    offsets = Offsets.of(posterior.mode, data.n_classes)
+    return Kind(offsets, effective, float(held_out[0]), posterior.solution)
+
+
+def _match_frequencies(data: FitData) -> Kind:
+    """Match the predicted class frequencies to those of the labels, with the best number of pseudo-rows."""
+    labels, predicted = data.total(_frequencies)
+    pseudo_rows = PSEUDO_ROWS * data.n_classes
+    held_out = data.total(partial(_frequencies_held_out, labels, predicted, pseudo_rows))[0]
+    best = int(np.argmax(held_out))
+    total, a = data.total_weight, pseudo_rows[best]
+    ratio = _frequency_ratio(labels, predicted, total, a) / (total + a)
+    offsets = Offsets(1.0, np.log(ratio), None)
+    return Kind(offsets, (data.n_classes - 1) * total / (total + a), float(held_out[best]))
+
+
+def _frequency_ratio(labels: Floats, predicted: Floats, total: Any, pseudo_rows: float) -> Floats:
+    """Return (n_k + a m_k) / m_k."""
+    frequency = np.maximum(predicted / total, MIN_FREQUENCY)
+    ratio: Floats = np.maximum(labels / frequency + pseudo_rows, MIN_FREQUENCY)
+    return ratio
+
+
+def _frequencies(rows: LogitRows, weights: Vector | None) -> tuple[Vector, Vector]:
+    """Return the sums of label indicators and of probabilities."""
+    assert rows.labels is not None
+    share = np.ones(rows.n_rows) if weights is None else weights
+
+    def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector]:
+        return (share[i:j] @ np.exp(z, dtype=np.float64),)
+
+    counts = np.bincount(rows.labels, share, rows.n_classes).astype(np.float64)
+    return counts, rows.sum(work, rows.n_classes)[0]
+
+
+def _frequencies_held_out(
+    labels: Vector, predicted: Vector, pseudo_rows: Vector, rows: LogitRows, weights: Vector | None
+) -> tuple[Vector]:
+    """Return the leave-one-out log-likelihood of matched frequencies, for each number of pseudo-rows."""
+    assert rows.labels is not None
+    share, columns = np.ones(rows.n_rows) if weights is None else weights, rows.labels
+    total = float(labels.sum())
+
+    def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector]:
+        at, own = (np.arange(j - i), columns[i:j]), np.minimum(share[i:j], 1.0)[:, None]
+        p = np.exp(z, dtype=np.float64)
+        others = np.broadcast_to(labels, p.shape).copy()
+        others[at] -= own[:, 0]
+        without = predicted - own * p, np.maximum(total - own, MIN_FREQUENCY)
+        sums = []
+        for a in pseudo_rows:
+            ratio = _frequency_ratio(others, *without, a)
+            log_p = z[at] + np.log(ratio[at]) - np.log(np.einsum("ij,ij->i", p, ratio))
+            sums.append(share[i:j] @ log_p)
+        return (np.array(sums),)
+
+    return (rows.sum(work, rows.n_classes)[0],)
 
 
 Build = Callable[[LogitRows, Vector | None], ClassBiasLikelihood]
@@ -280,9 +384,17 @@ Build = Callable[[LogitRows, Vector | None], ClassBiasLikelihood]
 def _blocks(n_classes: int, *, interacting: bool) -> list[Block]:
     """Return the priors of log T, bias and interactions, or of log T and bias by diagonals."""
     block = partial(Block.of_scale, diagonal=not interacting)
-    fixed = 1e9 if interacting else 1e16  # so large a freedom fixes the width of log T
-    blocks = [block("log T", 1, 0.1, fixed), block("bias", n_classes, 0.2, 2.0)]
+    blocks = [block("log T", 1, 0.1, FIXED), block("bias", n_classes, 0.2, 2.0)]
     return [*blocks, block("interactions", n_classes**2, 0.06, 1.0)] if interacting else blocks
+
+
+def _blocks_on_logits(n_classes: int, of_interactions: float, of_bias: float) -> list[Block]:
+    """Return the priors of log T, bias and interactions of logits, with fixed widths."""
+    return [
+        Block.of_scale("log T", 1, LOG_TEMPERATURE_WIDTH, FIXED),
+        Block.of_scale("bias", n_classes, of_bias, FIXED),
+        Block.of_scale("interactions", n_classes**2, of_interactions, FIXED),
+    ]
 
 
 def _posterior(data: FitData, build: Build, blocks: list[Block]) -> Posterior:
@@ -323,11 +435,9 @@ def _diagonal(build: Build, theta: Vector, rows: LogitRows, weights: Vector | No
     return (objective.diagonal(theta) * objective.total_weight,)
 
 
-def _gains(
+def _held_out(
     build: Build, theta: Vector, covariance: Matrix, rows: LogitRows, weights: Vector | None
 ) -> tuple[Vector]:
-    """Return the leave-one-out log-likelihood for each weight, minus that of the base."""
+    """Return the leave-one-out log-likelihood."""
     held_out = build(rows, weights).leave_one_out_log_probs(theta, covariance)
-    ratio = np.exp(np.minimum(held_out - (rows.label_gap + rows.peak), 300.0)) - 1
-    counts = np.ones(rows.n_rows) if weights is None else weights
-    return (np.array([counts @ np.log1p(weight * ratio) for weight in WEIGHTS]),)
+    return (weighted_sum(held_out[:, None], weights),)

@@ -23,6 +23,19 @@ SHAPE_FEATURES = ("log entropy", "its square", "gap to third", "gap to mean")
 LOG_ENTROPY_FLOOR = -20.0
 # Below this, a log-probability has no further effect on the bias of other classes.
 LOG_PROB_FLOOR = -12.0
+# Up to so many classes, a bias may depend on all log-probabilities: the parameters grow with its square.
+MAX_INTERACTING = 20
+# The kinds of class bias that a prediction averages. The first two change calibrated log-probabilities; the
+# others change those of z / T0, for up to `MAX_INTERACTING` classes. All but the first have interactions.
+CLASS_BIASES = ("class frequencies", "class bias", "narrow class bias of logits", "wide class bias of logits")
+ON_LOGITS_FROM = 2
+
+
+def n_class_biases(n_classes: int) -> int:
+    """Return how many kinds of class bias there are for so many classes."""
+    return len(CLASS_BIASES) if n_classes <= MAX_INTERACTING else ON_LOGITS_FROM
+
+
 # A class this far below the top, at the inverse temperature of a row shape, counts as impossible, like one
 # at -inf: masks are often written as -1e9 or as the lowest finite number, and must not enter a mean.
 IMPOSSIBLE = 2e4
@@ -79,13 +92,20 @@ class RowFeatures(RowNumbers, Protocol):
         Logits become log-probabilities. The output may be overwritten.
         """
 
-    def class_bias(
-        self, output: Array, beta: Array, bias: Array, interactions: Array | None, weight: Array
+    def class_biases(
+        self,
+        output: Array,
+        reference: Array,
+        weights: Array,
+        betas: Array,
+        biases: Array,
+        interactions: Array | None,
     ) -> Array:
-        """Return the output of (1 - weight) p + weight softmax(beta l + bias + M x), l = log p.
+        """Return the output of (1 - sum_j w_j) p + sum_j w_j softmax(beta_j l_j + b_j + M_j x_j).
 
-        `output` is another method's result for p; x is l, floored at `LOG_PROB_FLOOR`, minus its mean over
-        the possible classes.
+        `output` is another method's result for p. l_j is log p, or from `ON_LOGITS_FROM` on the logarithm of
+        softmax(z / T0), not below `LOG_PROB_FLOOR`. x_j is l_j with that floor, minus its mean over the
+        possible classes. M_0 is 0, and `interactions` are the others.
         """
 
 

@@ -7,23 +7,23 @@ of the map at the lower end of e's segment and its slope there, r the excess of 
 
 `compiled` has these sums as loops; both agree to 1e-6.
 
-`add_class_bias` adds a bias to calibrated log-probabilities, softmax(l / T + W x), and mixes the two. With
+`biased` adds a bias to log-probabilities l, softmax(l / T + W x), and `mix` averages the outcomes. With
 r_k = log(frequency of class k at use / frequency at fit), `shift_outputs` applies Bayes' rule:
 
     p_k exp(r_k) / sum_j p_j exp(r_j)
 
-Both replace the outputs of a block of rows. This module needs NumPy only.
+The last two replace the outputs of a block of rows. This module needs NumPy only.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
 from temperance.core.blocks import row_products, row_slices
@@ -218,8 +218,9 @@ def exponentiate(u: Floats) -> tuple[Vector, Vector]:
     return sums, np.log(sums) + top
 
 
-def centred(log_probs: Floats, possible: NDArray[np.bool_]) -> Floats:
+def centred(log_probs: Floats) -> Floats:
     """Return floored log-probabilities minus their mean over the possible classes; 0 for the others."""
+    possible = log_probs > -IMPOSSIBLE
     x = np.where(possible, np.maximum(log_probs, LOG_PROB_FLOOR), 0)
     number = np.maximum(possible.sum(axis=1, keepdims=True), 1).astype(x.dtype)
     x -= x.sum(axis=1, keepdims=True) / number
@@ -227,25 +228,30 @@ def centred(log_probs: Floats, possible: NDArray[np.bool_]) -> Floats:
     return x
 
 
-def add_class_bias(base: Floats, gaps: Floats, offsets: Offsets, weight: float, *, log: bool) -> None:
-    """Replace probabilities p by (1 - weight) p + weight softmax(u), or log p by the logarithm of that.
-
-    `base` holds the calibrated probabilities of some rows, or their logarithms if `log`; the `gaps` of their
-    logits to the top show the possible classes, and are read only for interactions.
-    """
-    log_probs = base if log else np.log(base)
-    u = base.dtype.type(offsets.beta) * log_probs + offsets.bias.astype(base.dtype)
+def biased(log_probs: Floats, offsets: Offsets) -> Floats:
+    """Return the logarithm of softmax(u)."""
+    dtype = log_probs.dtype
+    u = dtype.type(offsets.beta) * log_probs + offsets.bias.astype(dtype)
     if offsets.interactions is not None:
-        interactions = offsets.interactions.T.astype(base.dtype)
-        u += row_products(centred(log_probs, gaps > -IMPOSSIBLE), interactions)
+        u += row_products(centred(log_probs), offsets.interactions.T.astype(dtype))
     top = u.max(axis=1, keepdims=True)
     u -= np.where(np.abs(top) > LARGE, top, 0)  # next to so large a number, log sum exp has no digits left
-    u -= exponentiate(u.copy())[1][:, None].astype(u.dtype)
+    u -= exponentiate(u.copy())[1][:, None].astype(dtype)
+    return u
+
+
+def mix(base: Floats, parts: Sequence[tuple[float, Floats]], *, log: bool) -> None:
+    """Replace probabilities p by (1 - sum w) p + sum w exp(u), or log p by the logarithm of that."""
+    rest = max(1.0 - sum(weight for weight, _ in parts), 0.0)
     if log:
-        base[:] = np.logaddexp(base + np.log1p(-weight), u + np.log(weight)) if weight < 1 else u
-    else:
-        base *= 1 - weight
-        base += weight * np.exp(u)
+        base += base.dtype.type(np.log(rest))
+        for weight, u in parts:
+            np.logaddexp(base, u + base.dtype.type(np.log(weight)), out=base)
+        return
+    base *= base.dtype.type(rest)
+    for weight, u in parts:
+        base += base.dtype.type(weight) * np.exp(u)
+    np.minimum(base, 1, out=base)  # rounded weights may sum to more than 1
 
 
 def shift_outputs(outputs: Floats, log_ratio: Vector, *, log: bool) -> None:

@@ -43,12 +43,13 @@ from temperance.core.blocks import (
     setting,
     several,
 )
-from temperance.core.features import IMPOSSIBLE
+from temperance.core.features import IMPOSSIBLE, LOG_PROB_FLOOR, ON_LOGITS_FROM
 from temperance.core.kernels import (
     LOWEST,
     MapTable,
     Offsets,
-    add_class_bias,
+    biased,
+    mix,
     mixed,
     shift_outputs,
 )
@@ -353,15 +354,34 @@ class RowBlock:
         shift_outputs(output, log_ratio, log=self.log)
         return output
 
-    def class_bias(
-        self, output: Floats, beta: float, bias: Vector, interactions: Matrix | None, weight: float
+    def class_biases(
+        self,
+        output: Floats,
+        reference: float,
+        weights: Vector,
+        betas: Vector,
+        biases: Matrix,
+        interactions: AnyArray | None,
     ) -> Floats:
-        """Return (1 - weight) p + weight softmax(beta l + bias + M x), or its logarithm, in place."""
-        if weight > 0:
-            gaps = self.z if interactions is None else self.d
-            with np.errstate(all="ignore"):
-                add_class_bias(output, gaps, Offsets(beta, bias, interactions), float(weight), log=self.log)
+        """Return (1 - sum_j w_j) p + sum_j w_j softmax(beta_j l_j + b_j + M_j x_j), or its log, in place."""
+        with np.errstate(all="ignore"):
+            inputs = [output.copy() if self.log else np.log(output)]
+            if weights[ON_LOGITS_FROM:].any():
+                inputs.append(self.floored_log_probs(1 / float(reference)))
+            parts = []
+            for j in np.flatnonzero(weights):
+                matrix = None if interactions is None or j == 0 else interactions[j - 1]
+                log_probs = inputs[int(j >= ON_LOGITS_FROM)]
+                offsets = Offsets(float(betas[j]), biases[j], matrix)
+                parts.append((float(weights[j]), biased(log_probs, offsets)))
+            mix(output, parts, log=self.log)
         return output
+
+    def floored_log_probs(self, beta: float) -> Floats:
+        """Return log softmax(beta z), not below the floor; -inf where a class is impossible."""
+        scaled = np.multiply(self.d, self._working(beta), order="C")  # sums depend on the layout
+        floored = np.maximum(scaled - self._working(self.log_sum(beta)), self.z.dtype.type(LOG_PROB_FLOOR))
+        return np.where(scaled > -IMPOSSIBLE, floored, self.z.dtype.type(-np.inf))
 
 
 def kernels_of_size(size: int) -> AbstractContextManager[None]:

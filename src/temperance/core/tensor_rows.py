@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from temperance.core.features import IMPOSSIBLE, LOG_ENTROPY_FLOOR, LOG_PROB_FLOOR
+from temperance.core.features import IMPOSSIBLE, LOG_ENTROPY_FLOOR, LOG_PROB_FLOOR, ON_LOGITS_FROM
 from temperance.core.maps import MAP_SEGMENTS
 from temperance.core.ops import Array, Index, Mask, TensorOps
 
@@ -156,22 +156,40 @@ class TensorRows:
         shifted = self._log_softmax(output + log_ratio)
         return self.ops.where(self.ops.isfinite(self.z), shifted, self.z)
 
-    def class_bias(
-        self, log_probs: Array, beta: Array, bias: Array, interactions: Array | None, weight: Array
+    def class_biases(
+        self,
+        log_probs: Array,
+        reference: Array,
+        weights: Array,
+        betas: Array,
+        biases: Array,
+        interactions: Array | None,
     ) -> Array:
-        """Return log((1 - weight) p + weight softmax(beta l + bias + M x)), l = log p; -inf stays."""
-        ops = self.ops
+        """Return log((1 - sum_j w_j) p + sum_j w_j softmax(beta_j l_j + b_j + M_j x_j)); -inf stays."""
+        ops, n_biases = self.ops, weights.shape[0]
         base = ops.clip(log_probs, LOWEST, math.inf)
-        u = base * beta + bias
-        if interactions is not None:
-            u = u + ops.matmul(self._floored_and_centred(base), ops.transpose(interactions))
-        biased = self._log_softmax(u) + self._log_weight(weight)
-        total = self._log_add(base + self._log_weight(1.0 - weight), biased)
+        rest = 1.0 - weights[0]
+        for j in range(1, n_biases):
+            rest = rest - weights[j]
+        total = base + self._log_weight(ops.clip(rest, 0.0, 1.0))
+        inputs = [base, self._floored_log_probs(reference)] if n_biases > ON_LOGITS_FROM else [base]
+        for j in range(n_biases):
+            given = inputs[int(j >= ON_LOGITS_FROM)]
+            u = given * betas[j] + biases[j]
+            if interactions is not None and j > 0:
+                u = u + ops.matmul(self._floored_and_centred(given), ops.transpose(interactions[j - 1]))
+            total = self._log_add(total, self._log_softmax(u) + self._log_weight(weights[j]))
         return ops.where(ops.isfinite(log_probs), total, log_probs)
+
+    def _floored_log_probs(self, reference: Array) -> Array:
+        """Return log softmax(z / T0), not below the floor; far below where a class is impossible."""
+        scaled = self._gaps.d / reference
+        floored = self.ops.clip(scaled - self._log_sum(scaled, self._gaps), LOG_PROB_FLOOR, math.inf)
+        return self.ops.where(self._possible(scaled), floored, LOWEST)
 
     def _floored_and_centred(self, log_probs: Array) -> Array:
         """Return floored log-probabilities minus their mean over the possible classes; 0 for the others."""
-        ops, possible = self.ops, self._possible(self._gaps.d)
+        ops, possible = self.ops, self._possible(log_probs)
         floored = ops.where(possible, ops.clip(log_probs, LOG_PROB_FLOOR, math.inf), 0.0)
         number = ops.sum(ops.where(possible, floored * 0.0 + 1.0, 0.0))
         return ops.where(possible, floored - ops.sum(floored) / number, 0.0)

@@ -14,7 +14,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from temperance.core.features import ALMOST_ZERO, SHAPE_FEATURES, RowFeatures, shape_features
+from temperance.core.features import (
+    ALMOST_ZERO,
+    MAX_INTERACTING,
+    SHAPE_FEATURES,
+    RowFeatures,
+    n_class_biases,
+    shape_features,
+)
 from temperance.core.kernels import KNOTS
 from temperance.core.ops import Array
 from temperance.core.predictors import Log
@@ -36,6 +43,7 @@ NODE_WEIGHTS = [
 
 SIZE = 1 + len(SHAPE_FEATURES)
 BLOCKS = 4  # of the prior, without those of a class bias
+MAX_ROUNDING = 1e-9  # of weights that sum to 1
 MIN_SPREAD = 1e-30
 MIN_VARIANCE = 1e-30  # the square root has no derivative at 0
 
@@ -62,17 +70,18 @@ class BayesianFormula(TemperatureFormula):
     map_knots: Array = shaped(len(KNOTS))
     map_slopes: Array = shaped(len(KNOTS))
     uniform_weight: Array = shaped()
-    bias_beta: Array | None = None
-    bias: Array | None = shaped("K", default=None)
-    interactions: Array | None = shaped("K", "K", default=None)
-    bias_weight: Array | None = None
+    bias_weights: Array | None = None
+    """The weight of each kind of class bias (`core.features.CLASS_BIASES`), and what each adds."""
+    bias_betas: Array | None = None
+    biases: Array | None = None
+    interactions: Array | None = None
     averaged_variance: Array | None = None
     """The share of the variance of log T that is averaged over; early files average over all of it."""
 
     @property
     def keeps_class(self) -> bool:
         """Whether the predicted class is always the classifier's own: not with a class bias."""
-        return self.bias is None
+        return self.bias_weights is None
 
     def calibrate(self, rows: RowFeatures) -> Array:
         """Return outputs averaged over the posterior of log T, mixed with a little of the uniform."""
@@ -80,9 +89,10 @@ class BayesianFormula(TemperatureFormula):
         weights = [*[weight * share for weight in NODE_WEIGHTS], self.uniform_weight]
         scales = [*self._scales(rows), ALMOST_ZERO]
         output = rows.mapped_mixture(self.reference, self.map_knots, self.map_slopes, scales, weights)
-        if self.bias is None:
+        if self.bias_weights is None:
             return output
-        return rows.class_bias(output, self.bias_beta, self.bias, self.interactions, self.bias_weight)
+        kinds = self.bias_weights, self.bias_betas, self.biases, self.interactions
+        return rows.class_biases(output, self.reference, *kinds)
 
     def _scales(self, rows: RowFeatures) -> list[Array]:
         """Return T0 / T of each row, at each node of the quadrature."""
@@ -128,17 +138,27 @@ class BayesianFormula(TemperatureFormula):
         check_map(self.map_knots, self.map_slopes)
         if not 0 <= self.uniform_weight < 1:
             raise InputError(f"uniform_weight must be from 0 to below 1; found {self.uniform_weight:g}.")
-        for name in ("averaged_variance", "bias_weight"):
-            share = getattr(self, name)
-            if share is not None and not 0 < share <= 1:
-                raise InputError(f"{name} must be above 0 and at most 1; found {share:g}.")
-        if self.bias_beta is not None and self.bias_beta <= 0:
-            raise InputError(f"bias_beta must be above 0; found {self.bias_beta:g}.")
+        share, weights, betas = self.averaged_variance, self.bias_weights, self.bias_betas
+        if share is not None and not 0 < share <= 1:
+            raise InputError(f"averaged_variance must be above 0 and at most 1; found {share:g}.")
+        if weights is None or betas is None:
+            return
+        if weights.min() < 0 or not 0 < weights.sum() <= 1 + MAX_ROUNDING:
+            found = excerpt(weights.tolist())
+            raise InputError(f"bias_weights must be >= 0, with a sum above 0 and at most 1; found {found}.")
+        if betas.min() <= 0:
+            raise InputError(f"bias_betas must be above 0; found {excerpt(betas.tolist())}.")
 
     @classmethod
     def shapes(cls, n_classes: int, options: Mapping[str, Any], given: Collection[str]) -> dict[str, Shape]:
-        """Return the shapes of the numbers; each term of a class bias is a block of the prior."""
-        blocks = (BLOCKS + ("bias" in given) + ("interactions" in given),)
-        if "bias" in given:
-            given = {*given, "bias_beta", "bias_weight"}
-        return super().shapes(n_classes, options, given) | {"taus": blocks, "effective_parameters": blocks}
+        """Return the shapes of the numbers; a class bias has all kinds for so many classes."""
+        n_kinds = n_class_biases(n_classes)
+        biases: dict[str, Shape] = {
+            "bias_weights": (n_kinds,),
+            "bias_betas": (n_kinds,),
+            "biases": (n_kinds, n_classes),
+        }
+        if n_classes <= MAX_INTERACTING:
+            biases["interactions"] = (n_kinds - 1, n_classes, n_classes)
+        shapes = super().shapes(n_classes, options, {"averaged_variance"}.intersection(given))
+        return shapes | biases if biases.keys() & set(given) else shapes
