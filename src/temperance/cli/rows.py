@@ -6,6 +6,7 @@ Probabilities of 0, or nearly, are raised to a floor, and the user is told.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,16 +31,20 @@ def open_for_calibrator(
     """
     from temperance.data import RowFile
 
-    rows = RowFile.open(path, options, need_labels=need_labels or options.label_column is not None)
+    fitted_on, names = fitted.model_.record.fitted_on, getattr(fitted, "class_names_", None)
+    kinds = {words: kind for kind, words in KIND_IN_WORDS.items()}
+    default_kind = None if fitted_on is None else kinds.get(fitted_on.kind)
+    known = replace(options, default_kind=default_kind, default_classes=names)
+    rows = RowFile.open(path, known, need_labels=need_labels or options.label_column is not None)
     refuse_calibrated(rows)
-    fitted_on, kind = fitted.model_.record.fitted_on, KIND_IN_WORDS[rows.kind]
+    kind = KIND_IN_WORDS[rows.kind]
     if fitted_on is not None and fitted_on.kind != kind and not options.from_probs:
         fact = f"must hold {fitted_on.kind}, which the calibrator was fitted to; found {kind}."
         if kind == "probabilities":
             said = "If they are the classifier's own probabilities, say so."
             raise rows.stored.file_error(f"{fact} {said}", Remedy("from_probs", (True,)))
         raise rows.stored.file_error(f"{fact} Save their softmax under the name probs.")
-    check_same_classes(rows, getattr(fitted, "class_names_", None), "the calibrator")
+    check_same_classes(rows, names, "the calibrator")
     if fitted_on is None or fitted_on.kind != "probabilities":
         return with_floor(rows, output)
     # Older calibrator files have no floor: there, a probability of 0 was the logit -inf.

@@ -25,7 +25,7 @@ from temperance.errors import InputError, Remedy, file_error, listed, rows_from
 from temperance.files import filled_array
 from temperance.inputs.labels import check_labels
 from temperance.inputs.probabilities import MIN_FLOOR, LowEnd, logits_from_probs
-from temperance.inputs.validation import check_choice
+from temperance.inputs.validation import INSPECTED_ROWS, check_choice
 
 CLASS_KEYS = ("classes", "class_names")
 _BESIDE_SCORES = ("labels", "ids", MARK_KEY, *CLASS_KEYS)
@@ -98,8 +98,8 @@ class RowFile:
         members = open_members(path, own)
         part = _choose_part(path, members, options)
         kind, stored = _choose_scores(path, members, part, options)
-        names = _class_names(path, members, stored, options.classes)
-        labels = _find_labels(path, members, part, options, required=need_labels)
+        names = _class_names(path, members, stored, options)
+        labels = _find_labels(path, members, part, replace(options, classes=names), required=need_labels)
         ids = members.get("ids")
         if ids is not None and (ids.shape != stored.shape[:1] or ids.dtype.kind not in "Uiuf"):
             ids = None
@@ -319,6 +319,8 @@ def _choose_scores(
     elif len(others := [key for key in members if key not in _BESIDE_SCORES]) == 1:
         stored = members[others[0]]
         stored.check_numbers()  # arrays that cannot be read are not listed
+        if kind is None and options.default_kind and _is_default_kind(members, stored, options):
+            kind = options.default_kind
         if kind is None:
             sentence = "does not say whether it holds logits or probabilities."
             raise stored.file_error(sentence, Remedy("kind", KINDS))
@@ -341,21 +343,37 @@ def _choose_scores(
     return found, stored
 
 
-def _class_names(
-    path: Path, members: dict[str, LazyArray], stored: LazyArray, given: tuple[str, ...] | None
-) -> tuple[str, ...] | None:
-    """Return the names of the classes: those of the columns, of the file, or given by the user.
+def _is_default_kind(members: dict[str, LazyArray], stored: LazyArray, options: ReadOptions) -> bool:
+    """Say whether the file has the classes of a calibrator, and numbers like those that it was fitted to."""
+    if _own_names(members, stored) != options.default_classes:
+        return False
+    rows = next(stored.blocks(INSPECTED_ROWS), np.empty(0))
+    return bool(((rows >= 0) & (rows <= 1)).all()) == (options.default_kind == "probs")
+
+
+def _own_names(members: dict[str, LazyArray], stored: LazyArray) -> tuple[str, ...] | None:
+    """Return the names of the classes in the file: those of the columns, or of an array.
 
     Numbers of another shape, such as the number of classes, are not names.
     """
-    n_classes = stored.shape[1] if len(stored.shape) == 2 else 2
-    names = stored.class_names
+    names, n_classes = stored.class_names, stored.shape[1] if len(stored.shape) == 2 else 2
     for key in CLASS_KEYS:
         array = members.get(key)
         if names is None and array is not None and (array.dtype.kind in "UO" or array.shape == (n_classes,)):
             names = tuple(array.labels().astype(str).ravel().tolist())
+    return names
+
+
+def _class_names(
+    path: Path, members: dict[str, LazyArray], stored: LazyArray, options: ReadOptions
+) -> tuple[str, ...] | None:
+    """Return the names of the classes: those of the file, given by the user, or known otherwise."""
+    n_classes = stored.shape[1] if len(stored.shape) == 2 else 2
+    names, given = _own_names(members, stored), options.classes
     if names is not None:
         check_number_of_classes(path, n_classes, names)
+    elif given is None and len(options.default_classes or ()) == n_classes:
+        return options.default_classes
     if given is None or given == names:
         return names
     check_number_of_classes(path, n_classes, given)
@@ -377,7 +395,8 @@ def _find_labels(
     """
     key = f"labels_{part}" if part else "labels"
     if options.labels is not None:
-        path, options = options.labels, ReadOptions(label_column=options.label_column)
+        path = options.labels
+        options = ReadOptions(label_column=options.label_column, classes=options.classes)
         if format_of(path) in ARRAYS:
             members = open_members(path, options)
             named = [members[one] for one in (key, "labels") if one in members]
