@@ -18,14 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.data.formats import ARRAYS, check_file, format_of, open_members
-from temperance.data.formats.columns import check_number_of_classes
+from temperance.data.formats.columns import check_number_of_classes, joined
 from temperance.data.lazy_array import FILL_BYTES, LazyArray
 from temperance.data.read_options import KINDS, MARK_KEY, PARTS, ReadOptions
 from temperance.errors import InputError, Remedy, file_error, listed, rows_from
 from temperance.files import filled_array
+from temperance.inputs.containers import MAX_COMPARED_ROWS
 from temperance.inputs.labels import check_labels
 from temperance.inputs.probabilities import MIN_FLOOR, LowEnd, logits_from_probs
-from temperance.inputs.validation import INSPECTED_ROWS, check_choice
+from temperance.inputs.validation import INSPECTED_ROWS, check_choice, doubtful_columns
 
 CLASS_KEYS = ("classes", "class_names")
 _BESIDE_SCORES = ("labels", "ids", MARK_KEY, *CLASS_KEYS)
@@ -98,6 +99,8 @@ class RowFile:
         members = open_members(path, own)
         part = _choose_part(path, members, options)
         kind, stored = _choose_scores(path, members, part, options)
+        if not stored.key and stored.columns and options.classes is None:
+            _refuse_doubtful(stored, kind, options.default_classes)
         names = _class_names(path, members, stored, options)
         labels = _find_labels(path, members, part, replace(options, classes=names), required=need_labels)
         ids = members.get("ids")
@@ -341,6 +344,24 @@ def _choose_scores(
         wanted = f"{found} must be an (N, K) array, a row for each prediction and a column for each class"
         raise stored.file_error(f"{wanted}; found shape {shape}. {advice}")
     return found, stored
+
+
+def _refuse_doubtful(stored: LazyArray, kind: str, known: tuple[str, ...] | None) -> None:
+    """Raise if a column of a table without logit or prob columns is hardly a class; a known class is one.
+
+    The sums of probabilities tell, so their columns need only have suitable names.
+    """
+    rows = next(stored.blocks(MAX_COMPARED_ROWS), np.empty(0)) if kind == "logits" else np.empty(0)
+    found = doubtful_columns(stored.columns, rows)
+    doubtful = [name for name in stored.columns if name in found and name not in (known or ())]
+    if doubtful:
+        rest = [name for name in stored.columns if name not in doubtful]
+        chosen = dict.fromkeys(joined(names) for names in (rest, stored.columns) if len(names) > 1)
+        raise stored.file_error(
+            f"column {doubtful[0]!r} may not be the scores of a class: {found[doubtful[0]]}. Drop it, or say "
+            "which columns are the classes.",
+            Remedy("classes", tuple(chosen)),
+        )
 
 
 def _is_default_kind(members: dict[str, LazyArray], stored: LazyArray, options: ReadOptions) -> bool:
