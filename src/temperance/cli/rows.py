@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from temperance.cli.output import Output
-from temperance.data.read_options import ReadOptions
+from temperance.data.read_options import MARK_KEY, ReadOptions
 from temperance.errors import Remedy, listed, on_one_line
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ def refuse_calibrated(rows: RowFile) -> None:
     if rows.calibrated_by is not None:
         raise rows.stored.file_error(
             f"must hold the classifier's own outputs; found probabilities already calibrated by "
-            f"{rows.calibrated_by}. Give the file that these were made from."
+            f"{rows.calibrated_by}. Give the file that these were made from. To calibrate once more on "
+            f"purpose, drop {MARK_KEY} from the file."
         )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -107,8 +108,10 @@ class RowFile:
         if ids is not None and (ids.shape != stored.shape[:1] or ids.dtype.kind not in "Uiuf"):
             ids = None
         calibrated_by, mark = None, members.get(MARK_KEY)
-        if mark is not None and mark.dtype.kind == "U":
-            calibrated_by = " ".join(mark.labels().ravel().tolist())
+        if mark is not None:
+            calibrated_by = "a calibrator"  # whatever the cells hold
+            with suppress(InputError):
+                calibrated_by = str(next(mark._blocks(1)).ravel()[0])
         rows = cls(path, stored.key, kind, None, stored, names, labels, ids, calibrated_by, options.floor)
         return rows.with_labels() if need_labels or options.labels is not None else rows
 

@@ -5,6 +5,7 @@
     logit_0 ... logit_{K-1}, logits_*    logits (N, K);     logit, logits      logits (N,) of two classes
     logit_cat, logit_dog, ...            logits (N, K) of classes with names
     prob_0 ... prob_{K-1}, probs_*       probs, in the same ways
+    calibrated_by                        the calibrator that made the probabilities
 
 A table without any logit or prob column has one array without a name: all columns except the labels and the
 ids, each named after its class. If there are logit or prob columns, other columns are ignored.
@@ -18,9 +19,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from temperance.data.read_options import ReadOptions
+from temperance.data.read_options import MARK_KEY, ReadOptions
 from temperance.errors import MAX_LISTED, InputError, Remedy, excerpt, file_error, listed
 
+BESIDE_SCORES = ("labels", "ids", MARK_KEY)
+"""Keys of columns that may hold text."""
 STEMS = {"logits": "logit", "probs": "prob"}
 LABEL_NAMES = ("label", "labels", "target", "y", "y_true", "class")
 NAMELESS = ("", "Unnamed: 0", "__index_level_0__")
@@ -69,7 +72,9 @@ def group(path: Path, names: list[str], choice: ReadOptions) -> dict[str, Column
         found["labels"] = Columns((label,), flat=True)
     if identifier is not None:
         found["ids"] = Columns((identifier,), flat=True)
-    taken = {label, identifier, *choice.index}
+    if MARK_KEY in names:
+        found[MARK_KEY] = Columns((MARK_KEY,), flat=True)
+    taken = {label, identifier, MARK_KEY, *choice.index}
     free = [name for name in names if name not in taken]
     for key, stem in STEMS.items():
         if columns := _scores(path, stem, free, choice):

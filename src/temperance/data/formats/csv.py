@@ -22,7 +22,7 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.data.formats.columns import Columns, group, not_numbers, whole_number
+from temperance.data.formats.columns import BESIDE_SCORES, Columns, group, not_numbers, whole_number
 from temperance.data.formats.compression import open_bytes
 from temperance.data.lazy_array import TEXT, TEXT_ROWS, LazyArray, UnreadableArray
 from temperance.data.read_options import ReadOptions
@@ -46,7 +46,7 @@ def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
             of_columns = [others.class_names for others in groups.values()]
             known = [choice.classes, choice.default_classes, *of_columns]
             labels.names = frozenset(name for names in known for name in names or ())
-        elif key == "ids":
+        elif key in BESIDE_SCORES:
             found[key] = _Columns(text, key, columns, n_rows)
         elif fault := _fault_in_first(text, key, columns, example):
             found[key] = UnreadableArray(path, key, fault)
