@@ -349,3 +349,12 @@ def test_two_classes_with_labels_are_needed(task):
 def test_it_takes_rows_of_the_classifier_or_priors(given, words, task, fitted):
     with pytest.raises(InputError, match=words):
         fitted("ts").adapt(**given(task.logits))
+
+
+def test_names_of_classes_cannot_control_the_terminal(task):
+    names = ["\x1b[31mred", "two\nlines", "c", "d"]
+    fitted = TemperatureScaling().fit(task.logits, task.labels, classes=names)
+    said = fitted.adapt(priors=[0.7, 0.1, 0.1, 0.1]).summary()
+    assert all(line.isprintable() for line in said.splitlines())
+    assert "\\x1b[31mred" in said
+    assert "two\\nlines" in said

@@ -72,3 +72,11 @@ def test_a_file_without_class_counts_must_be_fitted_again(run, cal):
     del content["fit"]["class_counts"]
     Path("cal.json").write_text(json.dumps(content))
     run("adapt", "cal.json", "test.npz", "-o", "new.json").failed(2, "Fit it again with this version")
+
+
+def test_names_of_classes_cannot_control_the_terminal(run, files):
+    names = "\x1b[31mred,\x07bell,c,d"
+    run("fit", "val.npz", "-m", "ts", "--classes", names, "-o", "named.json").succeeded()
+    done = run("adapt", "named.json", "--priors", "0.1,0.7,0.1,0.1", "-o", "new.json").succeeded()
+    plain_and_narrow(done.out)
+    assert "\\x1b[31mred" in done.out

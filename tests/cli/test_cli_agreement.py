@@ -40,9 +40,10 @@ def written(path):
             return held["probs"], held.get("labels")
     if path.endswith(".csv"):
         head, *lines = csv.reader(Path(path).read_text().splitlines())
-        table = pandas.DataFrame([[float(unit) for unit in line] for line in lines], columns=head)
+        assert head[-1] == "calibrated_by"
+        table = pandas.DataFrame([[float(unit) for unit in line[:-1]] for line in lines], columns=head[:-1])
     else:
-        table = pandas.read_parquet(path)
+        table = pandas.read_parquet(path).drop(columns="calibrated_by")
     labels = table.pop("label").to_numpy() if "label" in table else None
     assert list(table) == [f"prob_{k}" for k in range(len(table.columns))]
     return table.to_numpy(), labels

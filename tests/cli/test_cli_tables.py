@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas
 import pytest
+from test_cli_labels import save_frame
 
 from temperance import TemperatureScaling, compare, load
 from temperance.data import open_rows, simulate
@@ -53,7 +54,7 @@ def test_names_are_kept_from_the_file_to_the_report(run, frame):
     for suffix in (".csv", ".parquet", ".npz"):
         run("apply", "cal.json", "val.csv", "--input", "logits", "-o", f"probs{suffix}")
     for made in (pandas.read_csv("probs.csv"), pandas.read_parquet("probs.parquet")):
-        assert list(made) == ["id", *(f"prob_{name}" for name in NAMES), "label"]
+        assert list(made) == ["id", *(f"prob_{name}" for name in NAMES), "label", "calibrated_by"]
         assert made["id"].tolist() == list(frame.index)
         assert made["label"].tolist() == frame["label"].tolist()
         np.testing.assert_allclose(made.iloc[:, 1:5], fitted.predict_proba(frame[NAMES].to_numpy()))
@@ -98,14 +99,11 @@ def test_names_of_classes_from_the_command_line(run, frame):
     assert "cannot be read" in run("fit", "val.npz", "-o", "x.json", "--classes", "@nowhere", code=2)
 
 
-def test_other_columns_are_refused_and_the_advice_works(run, frame):
+def test_columns_in_another_order_are_found_by_name_and_others_are_refused(run, frame):
     fit(run)
     frame[["owl", "cat", "dog", "eel"]].to_csv("new.csv")
     words = ("apply", "cal.json", "new.csv", "--input", "logits", "-o", "probs.csv")
-    said = run(*words, code=2)
-    assert "must be in the order of the calibrator: 'cat', 'dog', 'owl', 'eel'" in said
-    assert said.strip().endswith("Pass --classes cat,dog,owl,eel.")
-    run(*words, "--classes", "cat,dog,owl,eel")
+    run(*words)
     run("apply", "cal.json", "val.csv", "--input", "logits", "-o", "straight.csv")
     assert (
         pandas.read_csv("probs.csv")["prob_owl"].tolist()
@@ -119,12 +117,14 @@ def test_other_columns_are_refused_and_the_advice_works(run, frame):
 
 
 def test_files_of_a_comparison_have_the_same_classes(run, frame):
+    words = ("compare", "val.csv", "test.csv", "--input", "logits", "-m", "ts")
     frame[[*NAMES[::-1], "label"]].to_csv("test.csv")
-    said = run("compare", "val.csv", "test.csv", "--input", "logits", "-m", "ts", code=2)
-    assert "in the order of the validation file" in said
+    assert "found the same 200 rows" in run(*words, code=2)  # by the names of their columns
+    frame.rename(columns={"cat": "lynx"}).iloc[:, :4].assign(label="dog").to_csv("test.csv")
+    assert "named as in the validation file" in run(*words, code=2)
 
 
-@pytest.mark.parametrize("suffix", [".npz", ".parquet"])
+@pytest.mark.parametrize("suffix", [".csv", ".npz", ".parquet"])
 def test_nothing_is_calibrated_twice(run, frame, suffix):
     fit(run)
     made = f"probs{suffix}"
@@ -138,6 +138,19 @@ def test_nothing_is_calibrated_twice(run, frame, suffix):
     ):
         assert "already calibrated by ts (temperance " in run(*words, code=2), words
     run("evaluate", made, "--draws", 5)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".xlsx", ".jsonl"])
+def test_the_mark_stays_in_a_converted_file_until_it_is_dropped(run, frame, suffix):
+    fit(run)
+    run("apply", "cal.json", "val.csv", "--input", "logits", "-o", "probs.csv")
+    made = pandas.read_csv("probs.csv")
+    save_frame(f"again{suffix}", made)
+    said = run("fit", f"again{suffix}", "-o", "again.json", code=2)
+    assert "already calibrated by ts (temperance " in said
+    assert said.strip().endswith("drop calibrated_by from the file.")
+    save_frame(f"again{suffix}", made.drop(columns="calibrated_by"))
+    run("fit", f"again{suffix}", "-m", "ts", "-o", "again.json")
 
 
 def test_probabilities_for_a_calibrator_of_logits(run, frame):

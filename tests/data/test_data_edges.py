@@ -8,10 +8,10 @@ from temperance.data.formats.csv import _label_values
 
 
 @pytest.mark.parametrize(
-    ("cell", "is_name"), [("01", True), ("007", True), ("0", False), ("10", False), ("0a", True)]
+    ("cell", "is_name"), [("01", True), ("007", True), ("0", False), ("11", False), ("0a", True)]
 )
-def test_among_names_a_label_is_a_name_if_a_zero_stands_before_other_digits(cell, is_name):
-    assert (_label_values(["10", cell], named=True).dtype.kind == "U") == is_name
+def test_labels_are_names_if_all_are_among_them_or_one_is_no_number(cell, is_name):
+    assert (_label_values(["10", cell], frozenset({"01", "007", "10"})).dtype.kind == "U") == is_name
 
 
 def test_ids_without_a_name_are_in_the_first_column_whatever_else_has_none(tmp_path):

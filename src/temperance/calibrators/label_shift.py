@@ -25,7 +25,7 @@ from temperance.core.frequencies import (
     estimate_frequencies,
     label_frequencies,
 )
-from temperance.errors import InputError
+from temperance.errors import InputError, on_one_line
 from temperance.formulas.model import Model, apply, axis_of_classes, logits_for
 from temperance.inputs.containers import as_numpy, framework_of
 from temperance.inputs.validation import check_priors
@@ -208,6 +208,8 @@ def describe_adaptation(model: Model, names: Sequence[object]) -> str:
     """Say in one line which class frequencies changed most, if those at fit are known."""
     if model.class_counts is None:
         return "adapted to class frequencies other than those of the fit"
-    listed = [f"{names[change.column]} {change}" for change in frequency_changes(model)[:MAX_NAMED]]
+    listed = [
+        f"{on_one_line(names[change.column])} {change}" for change in frequency_changes(model)[:MAX_NAMED]
+    ]
     rest = "; ..." if model.n_classes > MAX_NAMED else ""
     return f"adapted to class frequencies: {'; '.join(listed)}{rest}"

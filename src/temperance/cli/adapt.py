@@ -84,7 +84,7 @@ def adapt(
     some = "" if len(shown) == len(changes) else f", the {len(shown)} largest changes"
     frequencies = [
         (
-            str(names[change.column]),
+            on_one_line(names[change.column]),
             f"{change.at_fit:.4f}",
             f"{change.now:.4f}",
             "" if change.error is None else f"{change.error:.4f}",

@@ -80,7 +80,8 @@ def compare(
     if report is not None:
         cli_options.check_output_file(report, val, test, options.labels, test_labels, overwrite=force)
     files = {"validation": rows.with_floor(RowFile.open(val, options), output)}
-    of_test = replace(options, default_part="test", labels=test_labels)
+    names = files["validation"].class_names
+    of_test = replace(options, default_part="test", labels=test_labels, default_classes=names)
     if test is not None or "test" in parts(val):
         try:
             opened = RowFile.open(test or val, of_test)
@@ -89,7 +90,6 @@ def compare(
                 error.remedy = Remedy("test_labels", error.remedy.values)
             raise
         files["test"] = _with_floor_of(files["validation"], opened, output)
-    names = None
     for file in files.values():
         rows.refuse_calibrated(file)
         rows.check_same_classes(file, names, "the validation file")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from temperance.cli.output import Output
-from temperance.data.read_options import ReadOptions
+from temperance.data.read_options import MARK_KEY, ReadOptions
 from temperance.errors import Remedy, listed, on_one_line
 
 if TYPE_CHECKING:
@@ -33,7 +33,11 @@ def open_for_calibrator(
     from temperance.data import RowFile
 
     need_labels |= options.label_column is not None
-    rows, fitted_on = RowFile.open(path, options, need_labels=need_labels), fitted.model_.record.fitted_on
+    fitted_on, names = fitted.model_.record.fitted_on, getattr(fitted, "class_names_", None)
+    kinds = {words: kind for kind, words in KIND_IN_WORDS.items()}
+    default_kind = None if fitted_on is None else kinds.get(fitted_on.kind)
+    options = replace(options, default_kind=default_kind, default_classes=names)
+    rows = RowFile.open(path, options, need_labels=need_labels)
     by_length = None if fitted_on is None else fitted_on.length_normalised
     if by_length and rows.length_normalised is False:
         rows = RowFile.open(path, replace(options, length_normalised=True), need_labels=need_labels)
@@ -48,7 +52,7 @@ def open_for_calibrator(
             said = "If they are the classifier's own probabilities, say so."
             raise rows.stored.file_error(f"{fact} {said}", Remedy("from_probs", (True,)))
         raise rows.stored.file_error(f"{fact} Save their softmax under the name probs.")
-    _check_columns(rows, fitted_on, getattr(fitted, "class_names_", None))
+    _check_columns(rows, fitted_on, names)
     if by_length and rows.length_normalised is None:
         output.tell(f"{on_one_line(path.name)}: used as it is; the calibrator was fitted on {fitted_on}")
     if fitted_on is None or fitted_on.kind != "probabilities":
@@ -78,7 +82,8 @@ def refuse_calibrated(rows: RowFile) -> None:
     if rows.calibrated_by is not None:
         raise rows.stored.file_error(
             f"must hold the classifier's own outputs; found probabilities already calibrated by "
-            f"{rows.calibrated_by}. Give the file that these were made from."
+            f"{rows.calibrated_by}. Give the file that these were made from. To calibrate once more on "
+            f"purpose, drop {MARK_KEY} from the file."
         )
 
 

@@ -68,6 +68,10 @@ class ReadOptions:
     floor: float | None = None
     default_part: str | None = None
     """The part of a task file that is read if `part` is None; other files have no parts."""
+    default_kind: str | None = None
+    """What the numbers are, if nothing says so and the classes are `default_classes`."""
+    default_classes: tuple[str, ...] | None = None
+    """The names of the classes if neither the user nor the file has any: those of a calibrator."""
     index: tuple[str, ...] = ()
     """Columns that the file marks as the index of its rows. Formats set it."""
     labels_only: bool = False

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,15 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.data.formats import ARRAYS, check_file, format_of, open_members
-from temperance.data.formats.columns import check_number_of_classes
+from temperance.data.formats.columns import check_number_of_classes, joined
 from temperance.data.formats.harness import are_samples
 from temperance.data.lazy_array import FILL_BYTES, LazyArray
 from temperance.data.read_options import KINDS, MARK_KEY, PARTS, ReadOptions
 from temperance.errors import InputError, Remedy, file_error, listed, rows_from
 from temperance.files import filled_array
+from temperance.inputs.containers import MAX_COMPARED_ROWS
 from temperance.inputs.labels import check_labels
 from temperance.inputs.probabilities import MIN_FLOOR, LowEnd, logits_from_probs
-from temperance.inputs.validation import check_choice
+from temperance.inputs.validation import INSPECTED_ROWS, check_choice, doubtful_columns
 
 CLASS_KEYS = ("classes", "class_names")
 _BESIDE_SCORES = ("labels", "ids", MARK_KEY, *CLASS_KEYS)
@@ -103,14 +105,18 @@ class RowFile:
         members = open_members(path, own)
         part = _choose_part(path, members, options)
         kind, stored = _choose_scores(path, members, part, options)
-        names = _class_names(path, members, stored, options.classes)
-        labels = _find_labels(path, members, part, options, required=need_labels)
+        if not stored.key and stored.columns and options.classes is None:
+            _refuse_doubtful(stored, kind, options.default_classes)
+        names = _class_names(path, members, stored, options)
+        labels = _find_labels(path, members, part, replace(options, classes=names), required=need_labels)
         ids = members.get("ids")
         if ids is not None and (ids.shape != stored.shape[:1] or ids.dtype.kind not in "Uiuf"):
             ids = None
         calibrated_by, mark = None, members.get(MARK_KEY)
-        if mark is not None and mark.dtype.kind == "U":
-            calibrated_by = " ".join(mark.labels().ravel().tolist())
+        if mark is not None:
+            calibrated_by = "a calibrator"  # whatever the cells hold
+            with suppress(InputError):
+                calibrated_by = str(next(mark._blocks(1)).ravel()[0])
         normalised = options.length_normalised if are_samples(members) else None
         rows = cls(path, stored.key, kind, None, stored, names, labels, ids, calibrated_by, options.floor)
         rows = replace(rows, length_normalised=normalised)
@@ -326,6 +332,8 @@ def _choose_scores(
     elif len(others := [key for key in members if key not in _BESIDE_SCORES]) == 1:
         stored = members[others[0]]
         stored.check_numbers()  # arrays that cannot be read are not listed
+        if kind is None and options.default_kind and _is_default_kind(members, stored, options):
+            kind = options.default_kind
         if kind is None:
             sentence = "does not say whether it holds logits or probabilities."
             raise stored.file_error(sentence, Remedy("kind", KINDS))
@@ -348,21 +356,55 @@ def _choose_scores(
     return found, stored
 
 
-def _class_names(
-    path: Path, members: dict[str, LazyArray], stored: LazyArray, given: tuple[str, ...] | None
-) -> tuple[str, ...] | None:
-    """Return the names of the classes: those of the columns, of the file, or given by the user.
+def _refuse_doubtful(stored: LazyArray, kind: str, known: tuple[str, ...] | None) -> None:
+    """Raise if a column of a table without logit or prob columns is hardly a class; a known class is one.
+
+    The sums of probabilities tell, so their columns need only have suitable names.
+    """
+    rows = next(stored.blocks(MAX_COMPARED_ROWS), np.empty(0)) if kind == "logits" else np.empty(0)
+    found = doubtful_columns(stored.columns, rows)
+    doubtful = [name for name in stored.columns if name in found and name not in (known or ())]
+    if doubtful:
+        rest = [name for name in stored.columns if name not in doubtful]
+        chosen = dict.fromkeys(joined(names) for names in (rest, stored.columns) if len(names) > 1)
+        raise stored.file_error(
+            f"column {doubtful[0]!r} may not be the scores of a class: {found[doubtful[0]]}. Drop it, or say "
+            "which columns are the classes.",
+            Remedy("classes", tuple(chosen)),
+        )
+
+
+def _is_default_kind(members: dict[str, LazyArray], stored: LazyArray, options: ReadOptions) -> bool:
+    """Say whether the file has the classes of a calibrator, and numbers like those that it was fitted to."""
+    if _own_names(members, stored) != options.default_classes:
+        return False
+    rows = next(stored.blocks(INSPECTED_ROWS), np.empty(0))
+    return bool(((rows >= 0) & (rows <= 1)).all()) == (options.default_kind == "probs")
+
+
+def _own_names(members: dict[str, LazyArray], stored: LazyArray) -> tuple[str, ...] | None:
+    """Return the names of the classes in the file: those of the columns, or of an array.
 
     Numbers of another shape, such as the number of classes, are not names.
     """
-    n_classes = stored.shape[1] if len(stored.shape) == 2 else 2
-    names = stored.class_names
+    names, n_classes = stored.class_names, stored.shape[1] if len(stored.shape) == 2 else 2
     for key in CLASS_KEYS:
         array = members.get(key)
         if names is None and array is not None and (array.dtype.kind in "UO" or array.shape == (n_classes,)):
             names = tuple(array.labels().astype(str).ravel().tolist())
+    return names
+
+
+def _class_names(
+    path: Path, members: dict[str, LazyArray], stored: LazyArray, options: ReadOptions
+) -> tuple[str, ...] | None:
+    """Return the names of the classes: those of the file, given by the user, or known otherwise."""
+    n_classes = stored.shape[1] if len(stored.shape) == 2 else 2
+    names, given = _own_names(members, stored), options.classes
     if names is not None:
         check_number_of_classes(path, n_classes, names)
+    elif given is None and len(options.default_classes or ()) == n_classes:
+        return options.default_classes
     if given is None or given == names:
         return names
     check_number_of_classes(path, n_classes, given)
@@ -384,7 +426,8 @@ def _find_labels(
     """
     key = f"labels_{part}" if part else "labels"
     if options.labels is not None:
-        path, options = options.labels, ReadOptions(label_column=options.label_column)
+        path = options.labels
+        options = ReadOptions(label_column=options.label_column, classes=options.classes)
         if format_of(path) in ARRAYS:
             members = open_members(path, options)
             named = [members[one] for one in (key, "labels") if one in members]

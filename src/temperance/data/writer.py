@@ -16,7 +16,6 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from temperance.data.formats.arrow import MARK
 from temperance.data.formats.columns import NAMELESS, STEMS
 from temperance.data.read_options import MARK_KEY
 from temperance.errors import file_error
@@ -50,7 +49,8 @@ class Writer:
         stem = STEMS[self.key]
         classes = self.class_names or [str(k) for k in range(self.shape[-1])]
         scores = [stem] if len(self.shape) == 1 else [f"{stem}_{name}" for name in classes]
-        return [self.id_column] * len(self.ids) + scores + ["label"] * len(self.labels)
+        mark = [] if self.mark is None else [MARK_KEY]
+        return [self.id_column] * len(self.ids) + scores + ["label"] * len(self.labels) + mark
 
     def label_cells(self, labels: NDArray[np.int64]) -> NDArray[Any]:
         """Labels as written to a table: class names, if there are any."""
@@ -98,8 +98,7 @@ def open_writer(
 ) -> Iterator[Writer]:
     """Open `path` (.npz, .npy, .csv or .parquet) for rows that come block by block.
 
-    The file appears when the context ends, with all rows, or not at all. A .npy holds only the numbers; a
-    .csv has no mark.
+    The file appears when the context ends, with all rows, or not at all. A .npy holds only the numbers.
 
     Parameters
     ----------
@@ -196,6 +195,8 @@ def _csv(file: BinaryIO, table: Writer) -> Iterator[Put]:
 
     def put(rows: NDArray[Any], ids: list[NDArray[Any]], labels: list[NDArray[Any]]) -> None:
         before, behind = ([array.tolist() for array in arrays] for arrays in (ids, labels))
+        if table.mark is not None:  # in each row, so that it stays when the file is converted or split
+            behind.append([table.mark] * len(rows))
         # Python writes floats with enough digits to read back the same number.
         for at, row in enumerate(rows.reshape(len(rows), -1)):
             writer.writerow(
@@ -216,8 +217,9 @@ def _parquet(file: BinaryIO, table: Writer) -> Iterator[Put]:
     kinds = [text if ids.dtype.kind == "U" else arrow.from_numpy_dtype(ids.dtype) for ids in table.ids]
     kinds += [arrow.from_numpy_dtype(table.dtype)] * math.prod(table.shape[1:])
     kinds += [arrow.int64() if table.class_names is None else text] * len(table.labels)
-    note = None if table.mark is None else {MARK: table.mark.encode()}
-    schema = arrow.schema(list(zip(table.columns(), kinds, strict=True)), metadata=note)
+    marks = [] if table.mark is None else [table.mark]
+    kinds += [arrow.dictionary(arrow.int32(), text)] * len(marks)
+    schema = arrow.schema(list(zip(table.columns(), kinds, strict=True)))
     group_rows = max(1, _GROUP_BYTES // (table.dtype.itemsize * math.prod(table.shape[1:])))
     held: list[tuple[NDArray[Any], ...]] = []
 
@@ -229,7 +231,7 @@ def _parquet(file: BinaryIO, table: Writer) -> Iterator[Put]:
             rows, *beside = map(np.concatenate, zip(*held, strict=True))
             scores = np.asfortranarray(rows.reshape(len(rows), -1)).T
             n_ids = len(table.ids)
-            columns = [*beside[:n_ids], *scores, *beside[n_ids:]]
+            columns = [*beside[:n_ids], *scores, *beside[n_ids:], *([mark] * len(rows) for mark in marks)]
             filled = [arrow.array(column, kind) for column, kind in zip(columns, schema.types, strict=True)]
             writer.write_table(arrow.table(filled, schema=schema))
             held.clear()

@@ -29,7 +29,10 @@ from temperance.inputs.validation import (
     check_logits_shape,
     check_number,
     check_sample_weight,
+    doubtful_columns,
 )
+
+MAX_COMPARED_ROWS = 1000  # of a frame, to compare its columns: enough to see whether numbers are whole
 
 
 @dataclass(frozen=True)
@@ -148,6 +151,12 @@ def open_labelled(
     values, names = opened.values, names_of(logits, classes, opened.values.shape[1])
     if len(values) == 0:
         raise InputError("fit needs labelled rows; found none. Pass the logits of a validation set.")
+    if classes is None and names is not None and not isinstance(values, BFloat16):
+        for name, why in doubtful_columns(tuple(map(str, names)), values[:MAX_COMPARED_ROWS]).items():
+            raise InputError(
+                f"column {name!r} may not be the logits of a class: {why}. Drop the column, or pass "
+                "classes=[...] with the names of all columns if it is one."
+            )
     given = opened.flat(as_numpy(labels), "labels")
     weights = None if sample_weight is None else opened.flat(as_numpy(sample_weight), "sample_weight")
     if ignore_index is not None and len(given) == len(values):

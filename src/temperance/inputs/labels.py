@@ -22,7 +22,8 @@ def check_labels(
 ) -> NDArray[np.intp]:
     """Return the column of each row's label: an index from 0 to n_classes - 1, or one of the class names.
 
-    Whole numbers are indices, unless the names are whole numbers themselves: 3, 5 and 7, or 1.0 and 2.0.
+    Whole numbers are indices, unless the names are whole numbers themselves: 3, 5 and 7, or 1.0 and 2.0. If
+    only some names are, a number may mean two columns, and is refused.
     """
     array = np.asarray(labels)
     wanted = f"labels must be integer column indices from 0 to {n_classes - 1}, one for each row"
@@ -30,10 +31,6 @@ def check_labels(
         raise InputError(f"{wanted}; found {_wrong_shape(array, n_rows)}")
     if array.dtype.kind in "fO":
         array = _without_objects(array)
-    if array.dtype.kind == "b" and names is not None:
-        lower = [str(name).lower() for name in names]
-        if set(lower) == {"true", "false"}:
-            array, names = np.where(array, "true", "false"), lower
     if array.dtype.kind in "UT":
         if names is None:
             raise _nameless(array, n_classes)
@@ -52,21 +49,31 @@ def check_labels(
         )
     if array.dtype.kind not in "iub":
         raise InputError(f"{wanted}; found {array.dtype} such as {str(array.flat[0])!r}.")
-    numbers = None if names is None else _whole_numbers(names)
-    if numbers is None or numbers == list(range(n_classes)):
-        return _checked_indices(array, n_classes, wanted)
+    numbers = [] if names is None else [_whole_number(name) for name in names]
+    if None in numbers or not numbers or numbers == list(range(n_classes)):
+        columns = _checked_indices(array, n_classes, wanted)
+        twofold = [number for place, number in enumerate(numbers) if number not in (None, place)]
+        doubtful = np.flatnonzero(np.isin(array, twofold))
+        if doubtful.size:
+            raise InputError(
+                "labels must be text if only some class names are whole numbers; found "
+                f"{int(array[doubtful[0]])}, which may be an index or a name,",
+                rows=doubtful,
+                advice="Pass the names as text.",
+            )
+        return columns
     wanted = "the class names are whole numbers, and labels must be among them"
     advice = "If the labels are column indices, leave these names out or number them from 0."
     return _columns_of(array, numbers, wanted, advice)
 
 
-def _whole_numbers(names: Names) -> list[int] | None:
-    """Return the names as whole numbers; None if any of them is not one."""
+def _whole_number(name: str | int) -> int | None:
+    """Return a name as a whole number, true as 1 and false as 0; None if it is not one."""
     try:
-        numbers = [float(name) for name in names]
+        number = float({"true": 1, "false": 0}.get(str(name).lower(), name))
     except ValueError:
         return None
-    return [int(number) for number in numbers] if all(number.is_integer() for number in numbers) else None
+    return int(number) if number.is_integer() else None
 
 
 def check_classes(classes: Any, n_classes: int) -> Names:

@@ -6,7 +6,8 @@ so a caller can distinguish invalid input from a bug.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from temperance.errors import InputError, InputWarning, Remedy, excerpt, guess, 
 
 INSPECTED_ROWS = 200  # rows that are checked for probabilities given as logits
 MIN_SCORES = 20  # this many (N,) scores from 0 to 1 are not by chance
+NOT_CLASSES = ("fold", "split", "id", "idx", "index", "weight", "weights")  # last words of columns' names
 MAX_LOGIT = np.float64(1e100)  # of a fit: sums of its square are far from the largest float64
 SUM_TOLERANCE = {2: 1e-2, 4: 1e-4, 8: 1e-6}  # of a row of probabilities, by item size
 
@@ -121,6 +123,33 @@ def warn_of_probabilities(values: NDArray[Any] | BFloat16, *, refuse: bool = Fal
         )
     )
     return True
+
+
+def doubtful_columns(names: Sequence[str], rows: NDArray[Any]) -> dict[str, str]:
+    """Return columns of a table that are hardly the logits of a class, and why.
+
+    Their name is that of something else; or their numbers, unlike those of other columns, are whole or all
+    the same. A column of zeros may be a reference class. `rows` may be none, if the names are to decide.
+    """
+    found = {
+        name: f"its name is {name!r}"
+        for name in names
+        if re.split(r"[\W_]+", name.lower())[-1] in NOT_CLASSES
+    }
+    if len(rows) < MIN_SCORES:
+        return found
+    finite = [column[np.isfinite(column)] for column in rows.T]
+    constant = [bool(column.size) and np.ptp(column) == 0 for column in finite]
+    whole = [bool(column.size) and bool((column == np.trunc(column)).all()) for column in finite]
+    for why, holds in (("all its numbers are the same", constant), ("all its numbers are whole", whole)):
+        if not all(holds):
+            alike = [
+                name
+                for name, is_so, column in zip(names, holds, finite, strict=True)
+                if is_so and column.any()
+            ]
+            found = dict.fromkeys(alike, f"{why}, unlike those of other columns") | found
+    return found
 
 
 def check_labelled_rows(rows: LogitRows) -> None:

@@ -15,14 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.data.formats.columns import Columns, group, not_numbers
-from temperance.data.lazy_array import TEXT, ArrayInMemory, LazyArray, UnreadableArray
-from temperance.data.read_options import MARK_KEY, ReadOptions
+from temperance.data.formats.columns import BESIDE_SCORES, Columns, group, not_numbers
+from temperance.data.lazy_array import TEXT, LazyArray, UnreadableArray
+from temperance.data.read_options import ReadOptions
 from temperance.errors import file_error, library_errors
 from temperance.loaders import import_optional
 
-MARK = f"temperance.{MARK_KEY}".encode()
-"""The key of the metadata with the calibrator that made the probabilities."""
 # No read-ahead of whole row groups, and a small buffer for each column, of which there may be thousands. What
 # remains in memory is a page of each column, by default 1 MB; a column of lists needs far less.
 _PARQUET_OPTIONS = {"pre_buffer": False, "buffer_size": 1 << 14, "page_checksum_verification": True}
@@ -38,10 +36,7 @@ def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
             noted = ()
         index = tuple(name for name in noted if isinstance(name, str) and name in schema.names)
         groups = group(path, list(schema.names), replace(choice, index=index))
-        found = {key: _stored(path, key, columns, table) for key, columns in groups.items()}
-    if mark := (schema.metadata or {}).get(MARK):
-        found[MARK_KEY] = ArrayInMemory(path, MARK_KEY, np.array([mark.decode(errors="replace")]))
-    return found
+        return {key: _stored(path, key, columns, table) for key, columns in groups.items()}
 
 
 @dataclass(frozen=True)
@@ -117,7 +112,7 @@ def _stored(path: Path, key: str, columns: Columns, table: _Table) -> LazyArray:
     first = kinds[0]
     is_view = hasattr(types, "is_string_view") and types.is_string_view(first)
     is_text = types.is_string(first) or types.is_large_string(first) or is_view
-    if key in ("labels", "ids") and is_text:
+    if key in BESIDE_SCORES and is_text:
         return _ArrowArray(path, key, columns, (table.n_rows,), TEXT)
     is_list = types.is_list(first) or types.is_large_list(first) or types.is_fixed_size_list(first)
     if len(kinds) == 1 and is_list:

@@ -5,6 +5,7 @@
     logit_0 ... logit_{K-1}, logits_*    logits (N, K);     logit, logits      logits (N,) of two classes
     logit_cat, logit_dog, ...            logits (N, K) of classes with names
     prob_0 ... prob_{K-1}, probs_*       probs, in the same ways
+    calibrated_by                        the calibrator that made the probabilities
 
 A table without any logit or prob column has one array without a name: all columns except the labels and the
 ids, each named after its class. If there are logit or prob columns, other columns are ignored.
@@ -18,9 +19,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from temperance.data.read_options import ReadOptions
+from temperance.data.read_options import MARK_KEY, ReadOptions
 from temperance.errors import MAX_LISTED, InputError, Remedy, excerpt, file_error, listed
 
+BESIDE_SCORES = ("labels", "ids", MARK_KEY)
+"""Keys of columns that may hold text."""
 STEMS = {"logits": "logit", "probs": "prob"}
 LABEL_NAMES = ("label", "labels", "target", "y", "y_true", "class")
 NAMELESS = ("", "Unnamed: 0", "__index_level_0__")
@@ -69,11 +72,13 @@ def group(path: Path, names: list[str], choice: ReadOptions) -> dict[str, Column
         found["labels"] = Columns((label,), flat=True)
     if identifier is not None:
         found["ids"] = Columns((identifier,), flat=True)
-    taken = {label, identifier, *choice.index}
+    if MARK_KEY in names:
+        found[MARK_KEY] = Columns((MARK_KEY,), flat=True)
+    taken = {label, identifier, MARK_KEY, *choice.index}
     free = [name for name in names if name not in taken]
     for key, stem in STEMS.items():
         if columns := _scores(path, stem, free, choice):
-            found[key] = _chosen(path, columns, choice.classes)
+            found[key] = _chosen(path, columns, choice)
     if not found.keys() & STEMS.keys() and free:
         found[""] = _unnamed_scores(path, names, free, identifier, choice)
     return found
@@ -108,8 +113,9 @@ def _scores(path: Path, stem: str, names: list[str], choice: ReadOptions) -> Col
     for name in names:
         if match := re.fullmatch(rf"{stem}s?_(.+)", name):
             _check_other(path, by_class.setdefault(match[1], name), name)
-    numbers = [one for one in by_class if one.isascii() and one.isdigit() and len(one) <= MAX_DIGITS]
-    if len(numbers) == len(by_class) and any(int(one) == 0 for one in numbers):
+    numbers = [one for one in by_class if re.fullmatch(rf"-?[0-9]{{1,{MAX_DIGITS}}}", one)]
+    counts_from_0 = min(map(int, numbers), default=-1) == 0
+    if len(numbers) == len(by_class) and counts_from_0:
         return _numbered(path, stem, by_class)
     if 0 < len(numbers) < len(by_class) and choice.classes is None:
         word = next(name for one, name in by_class.items() if one not in numbers)
@@ -120,7 +126,7 @@ def _scores(path: Path, stem: str, names: list[str], choice: ReadOptions) -> Col
             f"found {excerpt(by_class[numbers[0]])} and {excerpt(word)}.",
             remedy=Remedy("classes", tuple(map(joined, choices))),
         )
-    if by_class:  # numbers that do not begin with 0 are names
+    if by_class:  # numbers that do not begin with 0 are names, as 1, 2 or -1, 0, 1
         return Columns(tuple(by_class.values()), False, tuple(by_class))
     single = [name for name in names if name in (stem, f"{stem}s")]
     return Columns((single[0],), flat=True) if single else None
@@ -165,23 +171,29 @@ def _unnamed_scores(
     several = len(free) > 1
     may_name_rows = identifier is None and choice.classes is None
     columns = Columns(tuple(free), not several, tuple(free) if several else None, may_name_rows)
-    return _chosen(path, columns, choice.classes)
+    return _chosen(path, columns, choice)
 
 
-def _chosen(path: Path, columns: Columns, classes: tuple[str, ...] | None) -> Columns:
-    """Return the columns of the classes that the user names: by these names, or in the order of the file."""
+def _chosen(path: Path, columns: Columns, choice: ReadOptions) -> Columns:
+    """Return the columns of the classes that the user names: by these names, or in the order of the file.
+
+    If the user names none, and the columns are the known classes in another order, they are put in order.
+    """
+    own = columns.class_names or [str(number) for number in range(len(columns.names))]
+    places = {} if columns.flat else dict(zip(own, columns.names, strict=True))
+    classes = choice.classes
+    if classes is None and choice.default_classes and set(choice.default_classes) == set(places):
+        classes = choice.default_classes
     if classes is None:
         return columns
-    if columns.class_names is not None:
-        places = dict(zip(columns.class_names, columns.names, strict=True))
-        if all(name in places for name in classes):
-            return replace(columns, names=tuple(places[name] for name in classes), class_names=classes)
-        unknown = [name for name in classes if name not in places]
-        if len(unknown) < len(classes):
-            raise file_error(
-                path,
-                f"must have a column for every class; found none for {listed(unknown)}. Correct classes.",
-            )
+    if all(name in places for name in classes):
+        return replace(columns, names=tuple(places[name] for name in classes), class_names=classes)
+    unknown = [name for name in classes if name not in places]
+    if columns.class_names is not None and len(unknown) < len(classes):
+        raise file_error(
+            path,
+            f"must have a column for every class; found none for {listed(unknown)}. Correct classes.",
+        )
     if not columns.flat:  # a single column may hold lists, so its cells determine the number of classes
         check_number_of_classes(path, len(columns.names), classes)
     return replace(columns, class_names=classes)

@@ -22,7 +22,7 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.data.formats.columns import Columns, group, not_numbers, whole_number
+from temperance.data.formats.columns import BESIDE_SCORES, Columns, group, not_numbers, whole_number
 from temperance.data.formats.compression import open_bytes
 from temperance.data.lazy_array import TEXT, TEXT_ROWS, LazyArray, UnreadableArray
 from temperance.data.read_options import ReadOptions
@@ -43,8 +43,10 @@ def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     for key, columns in groups.items():
         if key == "labels":
             found[key] = labels = _LabelColumn(text, key, columns, n_rows)
-            labels.may_be_names = any(others.class_names is not None for others in groups.values())
-        elif key == "ids":
+            of_columns = [others.class_names for others in groups.values()]
+            known = [choice.classes, choice.default_classes, *of_columns]
+            labels.names = frozenset(name for names in known for name in names or ())
+        elif key in BESIDE_SCORES:
             found[key] = _Columns(text, key, columns, n_rows)
         elif fault := _fault_in_first(text, key, columns, example):
             found[key] = UnreadableArray(path, key, fault)
@@ -282,7 +284,8 @@ class _NumberColumns(_Columns):
 class _LabelColumn(_Columns):
     """The column of the labels: whole numbers, or class names if the columns have names."""
 
-    may_be_names = False
+    names: frozenset[str] = frozenset()
+    """Class names, if any are known."""
 
     def _array(self) -> NDArray[Any]:
         codes, places = [np.empty(0, np.intp)], dict[str, int]()
@@ -290,10 +293,10 @@ class _LabelColumn(_Columns):
             different, inverse = np.unique(block, return_inverse=True)
             held = [places.setdefault(cell, len(places)) for cell in different.tolist()]
             codes.append(np.array(held, np.intp)[inverse])
-        values = _label_values(list(places), self.may_be_names)
+        values = _label_values(list(places), self.names)
         whole = np.concatenate(codes)
         if isinstance(values, str):
-            wanted = "a label" if self.may_be_names else "a whole number"
+            wanted = "a label" if self.names else "a whole number"
             row = int(np.flatnonzero(whole == places[values])[0])
             with self._text.lines() as numbered:
                 line = next(islice(numbered, row, None))[0]
@@ -301,20 +304,19 @@ class _LabelColumn(_Columns):
         return values[whole]
 
 
-def _label_values(cells: Sequence[str], named: bool) -> NDArray[Any] | str:
+def _label_values(cells: Sequence[str], names: frozenset[str]) -> NDArray[Any] | str:
     """Return the labels that these distinct cells mean, integers or text; or the invalid cell.
 
-    `named` says whether the columns have class names. Without them, text among numbers is invalid.
+    `names` are class names. Without them, text among numbers is invalid.
     """
     if "" in cells:
         return ""
-    # Text has no types, so 3.0 is the label 3. But 01 is a name, if there are names.
+    # Text has no types: what is a class name is one, even if it looks like a number; else 3.0 is the label 3.
     numbers = [whole_number(float(cell)) if _is_number(cell) else None for cell in cells]
-    is_padded = any(len(cell) > 1 and cell.isdigit() and cell.startswith("0") for cell in cells)
-    if None not in numbers and not (named and is_padded):
+    if None not in numbers and not names.issuperset(cells):
         return np.array(numbers, np.int64)
     odd = [cell for cell, number in zip(cells, numbers, strict=True) if number is None]
-    if not named and (len(odd) < len(cells) or any(map(_is_number, odd))):
+    if not names and (len(odd) < len(cells) or any(map(_is_number, odd))):
         return odd[0]
     return np.array(cells, np.str_)
 

@@ -15,7 +15,7 @@ from zipfile import ZipFile
 
 import numpy as np
 
-from temperance.data.formats.columns import Columns, group, not_numbers, whole_number
+from temperance.data.formats.columns import BESIDE_SCORES, Columns, group, not_numbers, whole_number
 from temperance.data.formats.compression import is_inflated
 from temperance.data.lazy_array import ArrayInMemory, LazyArray, UnreadableArray
 from temperance.data.read_options import ReadOptions
@@ -76,7 +76,7 @@ class _Reader:
     def __init__(self, path: Path, key: str, columns: Columns, names: list[str]) -> None:
         self._path, self._key, self._columns, self._names = path, key, columns, names
         self._where = columns.places_in(names)
-        self._are_scores = key not in ("labels", "ids")
+        self._are_scores = key not in BESIDE_SCORES
         self._values: array[float] | list[Any] = array("d") if self._are_scores else []
         self._fault: InputError | None = None
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from temperance.data.formats import harness
-from temperance.data.formats.columns import Columns, group, not_numbers, whole_number
+from temperance.data.formats.columns import BESIDE_SCORES, Columns, group, not_numbers, whole_number
 from temperance.data.formats.json_records import Record, RecordArray, count, records, shown
 from temperance.data.lazy_array import TEXT, LazyArray, UnreadableArray
 from temperance.data.read_options import ReadOptions
@@ -53,7 +53,7 @@ def _stored(path: Path, key: str, columns: Columns, first: Record, n_rows: int) 
     shape: tuple[int, ...] = (n_rows,) if columns.flat else (n_rows, len(names))
     read: Callable[[Record], Any] = partial(_row, key=key, names=names)
     dtype: Any = np.float64
-    if key in ("labels", "ids"):
+    if key in BESIDE_SCORES:
         kind = type(values[0]) if type(values[0]) in _OTHER_LABELS else int
         read = partial(_label, name=names[0], kind=kind)
         dtype = {str: TEXT, bool: np.bool_, int: np.int64}[kind]
