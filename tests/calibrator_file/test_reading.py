@@ -187,6 +187,16 @@ def test_numbers_at_their_limits_are_read(saved, tmp_path, method, name, value):
     np.testing.assert_array_equal(temperance.load(path).parameters()[name], value)
 
 
+def test_a_fit_of_one_row_that_is_adapted_to_one_row_is_read(saved, tmp_path):
+    content, path = saved("ts"), tmp_path / "cal.json"
+    content["adaptation"] = {"log_prior_ratio": [0.0] * content["classes"], "rows": 1}
+    content["fit"] |= {"rows": 1, "iterations": 0, "passes": 0}
+    content["baseline"] |= {"rows": 1, "effective_rows": 1.0}
+    path.write_text(json.dumps(content))
+    model = temperance.load(path).model_
+    assert (model.n_rows, model.adaptation_rows, model.record.baseline.rows) == (1, 1, 1)
+
+
 @pytest.mark.parametrize("method", ["ts", "bts", "hnlts"])
 def test_standard_errors_are_checked_like_the_parameters(saved, refused, method):
     for name in saved(method)["standard_errors"]:
