@@ -72,6 +72,7 @@ def test_an_impossible_number_of_classes_is_refused(saved, refused, classes):
         saved("ts") | {"classes": classes},
         f"classes must be a whole number and at least 2; found '?{classes}",
     )
+    refused(saved("ts") | {"classes": 10**6 + 1}, "classes must be a whole number and at most 1000000; found")
 
 
 @pytest.mark.parametrize("name", ["tss", "TS", "", "__init__", 7, ["ts"], {"ts": 1}, None])
