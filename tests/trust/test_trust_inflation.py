@@ -20,6 +20,11 @@ def low_limit(monkeypatch):
     monkeypatch.setattr(compression, "ALWAYS_FINE", 100_000)
 
 
+def test_a_large_file_may_unpack_to_200_times_its_size(low_limit):
+    assert not compression.is_inflated(200_000, 1000)
+    assert compression.is_inflated(200_001, 1000)
+
+
 def test_an_archive_is_opened_once_for_all_its_members(tmp_path, monkeypatch):
     path = tmp_path / "many.npz"
     np.savez(path, logits=np.zeros((3, 2)), labels=[0, 1, 0], **{f"x{i}": [i] for i in range(300)})
