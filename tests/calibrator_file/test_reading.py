@@ -73,6 +73,7 @@ def test_an_impossible_number_of_classes_is_refused(saved, refused, classes):
         saved("ts") | {"classes": classes},
         f"classes must be a whole number and at least 2; found '?{classes}",
     )
+    refused(saved("ts") | {"classes": 10**6 + 1}, "classes must be a whole number and at most 1000000; found")
 
 
 @pytest.mark.parametrize("name", ["tss", "TS", "", "__init__", 7, ["ts"], {"ts": 1}, None])
@@ -221,6 +222,16 @@ def test_numbers_at_their_limits_are_read(saved, tmp_path, method, name, value):
     path = tmp_path / "cal.json"
     path.write_text(json.dumps(_with(saved(method), name, value)))
     np.testing.assert_array_equal(temperance.load(path).parameters()[name], value)
+
+
+def test_a_fit_of_one_row_that_is_adapted_to_one_row_is_read(saved, tmp_path):
+    content, path = saved("ts"), tmp_path / "cal.json"
+    content["adaptation"] = {"log_prior_ratio": [0.0] * content["classes"], "rows": 1}
+    content["fit"] |= {"rows": 1, "iterations": 0, "passes": 0}
+    content["baseline"] |= {"rows": 1, "effective_rows": 1.0}
+    path.write_text(json.dumps(content))
+    model = temperance.load(path).model_
+    assert (model.n_rows, model.adaptation_rows, model.record.baseline.rows) == (1, 1, 1)
 
 
 @pytest.mark.parametrize("method", ["ts", "bts", "hnlts"])

@@ -9,6 +9,7 @@ from scipy.linalg import null_space
 from scipy.special import expit, softmax, xlogy
 
 from temperance import make_calibrator, metrics
+from temperance.calibrators.bts import _confidence_below
 from temperance.core.logit_rows import LogitRows
 from temperance.data import simulate
 from temperance.formulas.bts import BinwiseFormula
@@ -157,6 +158,7 @@ def test_a_confidence_equal_to_an_edge_belongs_to_the_bin_below_it():
     formula = BinwiseFormula(np.array([0.1, edge, 0.997, 0.998, 0.999]), np.arange(1.0, 7.0))
     cal.model_ = replace(cal.model_, formula=formula)
     assert cal.temperature(task.logits)[row] == 2.0
+    assert _confidence_below(0.5, LogitRows(np.zeros((3, 2))), None)[0].tolist() == [0.5] * 3
 
 
 def test_ets_finds_the_mixture_that_the_labels_come_from():

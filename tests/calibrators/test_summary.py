@@ -14,6 +14,7 @@ from temperance import (
     TemperatureScaling,
     make_calibrator,
 )
+from temperance.calibrators.hnlts import _entropy_weight_in_words
 from temperance.data import simulate
 from temperance.formulas.bts import BinwiseFormula
 from temperance.formulas.ts import SingleTemperatureFormula
@@ -39,9 +40,14 @@ def test_ts_gives_the_direction_and_size_of_the_miscalibration(factor, words):
 def test_ts_says_when_the_confidence_is_right():
     task = simulate(5_000, 5, temperature=1.0, entropy_slope=0.0, class_spread=0.0)
     calibrator = TemperatureScaling().fit(task.logits, task.labels)
-    nearly = replace(calibrator.model_, formula=SingleTemperatureFormula(1.001))
-    calibrator.model_ = nearly
-    assert "neither over- nor underconfident on average" in calibrator.summary()
+    for temperature, words in (
+        (1.01, "the classifier is overconfident; its logits are 1.01 times too large"),
+        (1.004, "neither over- nor underconfident on average"),
+        (0.996, "neither over- nor underconfident on average"),
+        (0.99, "the classifier is underconfident; its logits are 1.01 times too small"),
+    ):
+        calibrator.model_ = replace(calibrator.model_, formula=SingleTemperatureFormula(temperature))
+        assert words in text(calibrator)
 
 
 def test_a_fitted_number_cannot_be_changed_by_hand():
@@ -69,14 +75,22 @@ def test_hts_says_which_rows_are_overconfident(slope, words):
     assert (abs(weight) < 2 * error) == (slope == 0)
 
 
-def test_lts_names_the_most_overconfident_class_first_with_its_error():
+@pytest.mark.parametrize(
+    ("weight", "words"), [(1.9, "no clear"), (2.1, "unsure predictions"), (-2.1, "sure")]
+)
+def test_a_weight_of_two_standard_errors_is_a_clear_relation(weight, words):
+    assert _entropy_weight_in_words(weight, np.array(1.0)).startswith(words)
+
+
+def test_lts_names_the_most_and_least_overconfident_classes_in_order_with_their_errors():
     task = simulate(5_000, 6, random_state=1)
     calibrator = LinearTemperatureScaling().fit(task.logits, task.labels)
-    worst = int(np.argmax(calibrator.class_weights_))
-    error = calibrator.standard_errors_["class_weights"][worst]
+    weights, errors = calibrator.class_weights_, calibrator.standard_errors_["class_weights"]
     lines = calibrator.summary().splitlines()
-    at = lines.index("w_L, most overconfident classes (their logits raise T):")
-    assert lines[at + 1] == f"  class {worst}: {calibrator.class_weights_[worst]:.4g} ± {error:.2g}"
+    for said, order in (("most", np.argsort(-weights)), ("least", np.argsort(weights))):
+        at = 1 + next(i for i, line in enumerate(lines) if line.startswith(f"w_L, {said} overconfident"))
+        expected = [f"  class {k}: {weights[k]:.4g} ± {errors[k]:.2g}" for k in order[:3]]
+        assert lines[at : at + 3] == expected
 
 
 def test_bts_gives_no_error_for_a_bin_that_its_rows_do_not_determine():
@@ -87,8 +101,11 @@ def test_bts_gives_no_error_for_a_bin_that_its_rows_do_not_determine():
     assert f"T = {calibrator.temperatures_[low]:.4g}, not identified by the rows" in text(calibrator)
 
 
-def test_every_line_fits_a_screen(method, fitted):
-    assert max(map(len, fitted(method).summary().splitlines())) <= 80
+def test_the_summary_gives_the_loss_and_every_line_fits_a_screen(method, fitted):
+    lines = fitted(method).summary().splitlines()
+    assert max(map(len, lines)) <= 80
+    loss = f" of the calibration rows: {fitted(method).solution_.value:.4f}"
+    assert any(line.endswith(loss) for line in lines)
 
 
 def test_bts_names_the_lowest_the_highest_and_the_top_bin(task):

@@ -91,6 +91,15 @@ def test_a_read_only_memory_map_is_read_like_an_array(kernel, tmp_path, dtype, o
     assert_same(np.memmap(path, dtype, "r", shape=Z.shape, order=order), results(Z.astype(dtype)), 1e-12)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_of_a_working_type_in_c_order_are_read_where_they_are(dtype):
+    values = Z.astype(dtype)
+    for source, in_place in ((values, True), (np.asfortranarray(values), False)):
+        block = next(read_blocks(source))[0]
+        assert np.shares_memory(block, source) == in_place
+        assert block.flags.c_contiguous
+
+
 def test_bfloat16_is_the_upper_half_of_float32():
     values = np.array([[1.0, -2.5], [np.inf, 1e-40], [3.0e38, -0.0]], np.float32)
     out = np.empty_like(values)

@@ -190,11 +190,6 @@ def test_sgd_does_not_standardise_the_inputs_of_a_network(task):
     assert (make_calibrator("pts").fit(task.logits, task.labels).input_scale_ != 1).any()
 
 
-def test_the_settings_are_those_of_the_paper():
-    assert (descent.LEARNING_RATE, descent.MIN_RATE, descent.MOMENTUM) == (1e-4, 1e-7, 0.9)
-    assert (descent.BATCH, descent.PATIENCE, descent.COOLDOWN) == (1000, 100, 50)
-
-
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_learning_rate_falls_when_pytorchs_does(seed):
     torch = pytest.importorskip("torch")
@@ -226,7 +221,11 @@ def test_a_loss_that_falls_by_a_ten_thousandth_and_no_more_has_not_improved():
 @pytest.mark.parametrize(
     ("limits", "start"), [((0.05, 0.5), 0.5 / 1.01), ((2.0, 9.0), 2.02), ((0.1, 10), 1.0)]
 )
-def test_a_descent_starts_where_t_is_1_or_just_inside_its_limits(limits, start):
+def test_a_descent_has_the_settings_of_the_paper_and_starts_where_t_is_1_or_just_inside_its_limits(
+    limits, start
+):
+    assert (descent.LEARNING_RATE, descent.MIN_RATE, descent.MOMENTUM) == (1e-4, 1e-7, 0.9)
+    assert (descent.BATCH, descent.PATIENCE, descent.COOLDOWN) == (1000, 100, 50)
     z, y = draw(30, 3)
     link = Softplus(*limits)
     objective = LogLikelihood(LogitRows(z, y), Linear(np.ones((30, 1))), link)

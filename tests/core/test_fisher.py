@@ -270,6 +270,21 @@ def test_secants_correct_a_matrix_that_misjudges_the_curvature_but_not_within_bo
     np.testing.assert_allclose(corrected.parameters, optimum, atol=1e-6)
 
 
+def test_secants_are_updates_of_bfgs_unless_the_correction_is_too_large():
+    factor, secants = fisher._factorise(np.diag([10.0, 3.0, 1.0]), np.ones(3, bool), 0.0), fisher._Secants()
+    curvature = np.array([[2.0, 0.6, 0.1], [0.6, 1.0, 0.2], [0.1, 0.2, 4.0]])
+    inverse, gradient = np.diag([0.1, 1 / 3, 1.0]), np.array([2e-3, 1e-3, -1e-3])
+    for step in np.array([[1.0, -2.0, 0.5], [0.3, 0.4, -1.0]]) / 1000:
+        change = curvature @ step
+        secants.add(step, change)
+        project = np.eye(3) - np.outer(step, change) / (step @ change)
+        inverse = project @ inverse @ project.T + np.outer(step, step) / (step @ change)
+    np.testing.assert_allclose(secants.solve(factor, gradient), inverse @ gradient, rtol=1e-12)
+    flat = np.array([1e-3, 0.0, 0.0])  # a curvature 1000 times smaller than that of the matrix
+    secants.add(flat, 0.01 * flat)
+    np.testing.assert_allclose(secants.solve(factor, 0.01 * flat), factor.solve(0.01 * flat), rtol=1e-12)
+
+
 def two_wells(theta, tilt=0.1):
     """Return (x^2 - 1)^2 + x / 10, a low well near -1 and a higher one near 1; y^2 is added for others."""
     x, others = theta[0], theta[1:]

@@ -27,6 +27,7 @@ def test_top_peak_and_label_gap_are_those_of_each_row():
     assert np.array_equal(rows.top, Z.argmax(axis=1))
     assert np.array_equal(rows.peak, Z.max(axis=1))
     assert np.array_equal(rows.label_gap, Z[np.arange(len(Z)), Y] - Z.max(axis=1))
+    assert LogitRows(Z).label_gap.size == 0
 
 
 def test_mean_and_largest_are_exact_for_logits_far_from_zero():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from operations import CONSTANTS, OPERATIONS, X
 
-from temperance.core.ops import NumpyOps
+from temperance.core.ops import ONE_ROW, NumpyOps
 
 
 class Reference(NumpyOps):
@@ -40,3 +40,9 @@ def test_every_operation_on_arrays_and_on_tensors(build, wanted, tensors):
         operations = importlib.import_module("temperance.torch.module").TORCH
     constants = {name: convert(values) for name, values in CONSTANTS.items()}
     np.testing.assert_allclose(np.asarray(build(convert(X), operations, constants)), wanted, rtol=1e-12)
+
+
+def test_the_numbers_or_arrays_of_one_row_are_put_side_by_side():
+    assert ONE_ROW.concat([2.0]).tolist() == [[2.0]]
+    assert ONE_ROW.concat([2.0, 3.0]).tolist() == [[2.0, 3.0]]
+    assert ONE_ROW.concat([X[:1, :2], X[:1, 2:]]).tolist() == X[:1].tolist()

@@ -19,7 +19,7 @@ from core_reference import jacobian
 
 from temperance.core import predictors as predictors_module
 from temperance.core.logit_rows import LogitRows
-from temperance.core.predictors import ByClass, Linear, Network
+from temperance.core.predictors import ByClass, Constant, Linear, Network
 
 EACH = pytest.mark.parametrize("name", PREDICTORS)
 RNG = np.random.default_rng(21)
@@ -63,6 +63,7 @@ def test_only_the_common_level_of_the_class_weights_is_pinned(name):
 
 
 def test_predictions_are_those_of_the_definitions():
+    assert Constant().pull_back(np.ones(1), DA, W)[1].shape == 2 * (Constant.n_parameters,)
     X = Z - Z.mean(axis=1, keepdims=True)
     theta = np.arange(1.0, 8.0)
     want = FEATURES @ theta[:2] + X @ theta[2:]

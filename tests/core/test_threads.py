@@ -121,6 +121,8 @@ def test_number_of_threads_is_the_context_then_the_environment_then_the_cores(mo
     with blocks.threads(5):
         assert blocks.number_of_threads() == 5
     assert blocks.number_of_threads() == 3
+    monkeypatch.setenv("TEMPERANCE_THREADS", "1024")
+    assert blocks.number_of_threads() == 1024
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(7)), raising=False)
     monkeypatch.setenv("TEMPERANCE_THREADS", "")
     assert blocks.number_of_threads() == 7

@@ -21,6 +21,12 @@ def test_ids_without_a_name_are_in_the_first_column_whatever_else_has_none(tmp_p
     assert rows.ids.tolist() == ["x", "y"]
 
 
+@pytest.mark.parametrize(("ids", "kept"), [([7, 8], True), ([7, 8, 9], False), ([True, False], False)])
+def test_ids_are_one_number_or_name_for_each_row(ids, kept, tmp_path):
+    np.savez(tmp_path / "rows.npz", logits=np.zeros((2, 3)), ids=np.array(ids))
+    assert (open_rows(tmp_path / "rows.npz", need_labels=False).ids is not None) == kept
+
+
 def test_few_rows_are_one_group_of_a_parquet_file(tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     path, array = tmp_path / "a.parquet", np.random.default_rng(0).normal(size=(40, 3))

@@ -276,6 +276,12 @@ def test_options_out_of_range_are_refused_at_fit(task, method, option, value, me
         cal.fit(task.logits, task.labels)
 
 
+@pytest.mark.parametrize(("method", "options"), [("pts", {"top_k": 1, "hidden": (1,)}), ("bts", {"bins": 2})])
+def test_the_smallest_options_are_accepted(task, method, options):
+    cal = make_calibrator(method, **options).fit(task.logits, task.labels)
+    assert np.isfinite(cal.temperature(task.logits)).all()
+
+
 def test_an_unknown_option_is_refused():
     with pytest.raises(TypeError, match="colour"):
         make_calibrator("bts", colour="blue")

@@ -33,6 +33,12 @@ def test_the_influence_of_a_row_on_the_risk_curve_is_a_derivative(simulate):
     assert (if_wrong[rows.correct == 1] > influence[rows.correct == 1]).all()
 
 
+def test_the_interval_of_the_risk_area_of_a_few_rows_ends_at_1():
+    probs = [[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.6, 0.4]]
+    area = metrics.evaluate(probs, [1, 1, 0, 0], draws=20)["aurc"]
+    assert 0 <= area.low < area.value < area.high == 1
+
+
 @pytest.fixture(scope="module")
 def result(simulate):
     return metrics.evaluate(*simulate(300, 4, sharpen=2.0)[:2], draws=50)

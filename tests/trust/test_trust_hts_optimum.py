@@ -14,6 +14,8 @@ from scipy.special import logsumexp
 
 from temperance import EntropyTemperatureScaling
 from temperance.calibrators import hnlts
+from temperance.core.logit_rows import LogitRows
+from temperance.core.objective import FitData
 from temperance.data import simulate
 
 STEEPEST = 10.0
@@ -71,6 +73,15 @@ def shortfall(n_rows, n_classes, seed):
 @pytest.mark.parametrize(("n_rows", "n_classes", "seed"), [(20, 2, 30), (30, 2, 46), (20, 3, 0), (40, 3, 1)])
 def test_no_search_finds_a_lower_loss(n_rows, n_classes, seed):
     assert shortfall(n_rows, n_classes, seed) < 1e-5
+
+
+def test_the_tilted_starts_cross_the_level_at_low_middle_and_high_entropy():
+    data = FitData(LogitRows(simulate(n_rows=50, n_classes=3).logits, np.zeros(50, int)))
+    entropies = np.quantile(hnlts.log_normalised_entropy(data.rows), hnlts.CROSSINGS, method="inverted_cdf")
+    for slope, group in zip(hnlts.SLOPES, hnlts._tilted_starts(0.7, data), strict=True):
+        a = [b + w * h for (b, w), h in zip(group, np.repeat(entropies, 3), strict=True)]
+        np.testing.assert_allclose(a, np.tile([-0.3, 0.7, 1.7], 3), rtol=1e-9)
+        assert {w for _, w in group} == {slope}
 
 
 def test_a_start_that_diverges_is_not_chosen(monkeypatch):

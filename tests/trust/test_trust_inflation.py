@@ -3,6 +3,7 @@
 import gzip
 import os
 import zipfile
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +19,13 @@ from temperance.population import read_population
 def low_limit(monkeypatch):
     """Let files of 100 kB be large."""
     monkeypatch.setattr(compression, "ALWAYS_FINE", 100_000)
+
+
+def test_a_large_file_may_unpack_to_200_times_its_size(low_limit):
+    assert not compression.is_inflated(200_000, 1000)
+    assert compression.is_inflated(200_001, 1000)
+    bytes_each = SimpleNamespace(shape=(200_000,), dtype=np.dtype(np.int8))
+    assert compression.unless_inflated(bytes_each, 1000) is bytes_each
 
 
 def test_an_archive_is_opened_once_for_all_its_members(tmp_path, monkeypatch):

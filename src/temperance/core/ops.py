@@ -151,7 +151,7 @@ class NumpyOps:
 
     def concat(self, arrays: Sequence[Matrix]) -> Matrix:
         """Return the arrays side by side."""
-        return np.concatenate(arrays, axis=-1)
+        return np.concatenate(arrays, axis=1)
 
     def split(self, x: Matrix, at: int) -> tuple[Matrix, Matrix]:
         """Return the first columns, and the others."""

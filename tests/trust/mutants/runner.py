@@ -1,8 +1,8 @@
 """How many mutants of the numerical core, the methods, the metrics and the file readers the tests notice.
 
 A sample is drawn from a random seed. Each mutant is written into a copy of the project, and meets the tests
-that run its line, the fastest first, up to a budget of seconds, which is smaller if it is known to survive.
-A survivor must be explained in survivors.toml, and what is explained there must survive.
+that run its line, those of its part first, up to a budget of seconds, which is smaller if it is known to
+survive. A survivor must be explained in survivors.toml, and what is explained there must survive.
 Results are kept in build/mutants: stop it, and go on later.
 """
 

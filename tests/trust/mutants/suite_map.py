@@ -82,15 +82,19 @@ class SuiteMap:
         return found
 
     def tests_of(self, mutant: Mutant, budget: float) -> list[tuple[str, float]]:
-        """Return the tests that run the lines of a mutant, the fastest first, as many as the budget allows.
+        """Return the tests that run the lines of a mutant, as many as the budget allows.
 
-        For code that runs at import: the tests that run any function of the module.
+        Those of its own part of the package come first, of these the fastest. For code that runs at import:
+        the tests that run any function of the module.
         """
         lines = self._contexts[mutant.path]
         at = lines if mutant.at_import else mutant.lines
         found = {name for line in at for name in lines.get(line, ()) if name in self._seconds}
+        own = {
+            name for name in found if name.startswith(f"tests/{mutant.path.relative_to(SOURCE).parts[1]}/")
+        }
         chosen, total = [], 0.0
-        for name in self._in_turns(found):
+        for name in [*self._in_turns(own), *self._in_turns(found - own)]:
             total += self._seconds[name]
             if total > budget and chosen:
                 break
