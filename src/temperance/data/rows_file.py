@@ -403,7 +403,7 @@ def _class_names(
     names, given = _own_names(members, stored), options.classes
     if names is not None:
         check_number_of_classes(path, n_classes, names)
-    elif given is None and len(options.default_classes or ()) == n_classes:
+    elif given is None and len(options.default_classes or ()) == n_classes and not are_samples(members):
         return options.default_classes
     if given is None or given == names:
         return names
