@@ -10,7 +10,7 @@ import pandas
 import pytest
 import torch
 
-from temperance import InputError, compare, load, make_calibrator, metrics, monitoring
+from temperance import InputError, compare, load, logits_from_probs, make_calibrator, metrics, monitoring
 from temperance.calibrators.label_shift import frequency_changes
 from temperance.core.logit_rows import LogitRows
 from temperance.data import open_rows, simulate
@@ -240,3 +240,17 @@ def test_a_calibrator_says_what_the_numbers_of_its_classes_are(run):
     run("apply", "probs.json", "other.csv", "-o", "x.npz").failed(2, "does not say whether it holds logits")
     np.save("bare.npy", probs)
     run("apply", "probs.json", "bare.npy", "-o", "x.npz").failed(2, "does not say whether it holds logits")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".xlsx", ".jsonl"])
+@pytest.mark.parametrize("kind", ["logit", "prob"])
+def test_one_numbered_score_is_that_of_the_second_class(kind, suffix, run):
+    logits, columns, _ = rows_of(CASES["booleans"])
+    score = logits[:, 1] - logits[:, 0]
+    score = score if kind == "logit" else (1 / (1 + np.exp(-score))).round(9)
+    for words, read in ((columns, ()), (np.array(["no", "yes"])[columns], ("--classes", "no,yes"))):
+        save_frame(f"val{suffix}", pandas.DataFrame({f"{kind}_1": score, "Truth": words}))
+        run("fit", f"val{suffix}", *read, "-m", "ts", "-o", "cal.json", "-f").succeeded()
+        given = score if kind == "logit" else logits_from_probs(score)
+        wanted = make_calibrator("ts").fit(given, columns).temperature_
+        assert load("cal.json").temperature_ == pytest.approx(wanted, rel=1e-6)

@@ -188,10 +188,10 @@ FILES = [
     ),
     Made(
         "labels in a column with another name",
-        "`--label-column truth`",
-        csv(frame().rename(columns={"label": "truth"})),
-        options={"kind": "logits", "label_column": "truth"},
-        refused=("column 'truth' must hold numbers; found 'cat'",),
+        "`--label-column answer`",
+        csv(frame().rename(columns={"label": "answer"})),
+        options={"kind": "logits", "label_column": "answer"},
+        refused=("column 'answer' must hold numbers; found 'cat'",),
     ),
     Made(
         "two columns that could be the labels",

@@ -19,6 +19,7 @@ from temperance.population import read_population
 def low_limit(monkeypatch):
     """Let files of 100 kB be large."""
     monkeypatch.setattr(compression, "ALWAYS_FINE", 100_000)
+    monkeypatch.setattr(compression, "MAX_SMALL_TEXT", 100_000)
 
 
 def test_a_large_file_may_unpack_to_200_times_its_size(low_limit):
@@ -60,6 +61,14 @@ def test_a_tensor_that_repeats_one_number_is_refused(tmp_path, low_limit):
     torch.save({"logits": torch.zeros(1).expand(100_000, 3), "labels": torch.zeros(3, dtype=int)}, path)
     assert path.stat().st_size < 5000
     with pytest.raises(InputError, match="must not claim more than 200 times"):
+        open_rows(path)
+
+
+def test_inflated_text_is_refused_after_a_small_part_of_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(compression, "MAX_SMALL_TEXT", 1 << 20)
+    path = tmp_path / "long.csv.gz"
+    path.write_bytes(gzip.compress(b"logit_0,logit_1,label\n" + b"0,0,0\n" * 10_000_000))
+    with pytest.raises(InputError, match=r"must not decompress to more than 200 times.* 0.0\d+ GB"):
         open_rows(path)
 
 

@@ -241,7 +241,7 @@ def open_rows(
         Names of the classes, if the file has none. If the columns of a table have such names, these columns
         are used in this order.
     label_column, id_column : str, optional
-        The column of a table with the labels, if it is not called label, target, y, y_true or class; and the
+        The column of a table with the labels, if it is not called label, target, y, class or truth; and the
         one with the row names, if it is not a first column without a name.
     floor : float, optional
         Smaller probabilities are raised to this value before the logarithm, as in `logits_from_probs`; by

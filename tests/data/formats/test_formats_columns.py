@@ -164,8 +164,8 @@ def test_a_file_of_labels_with_two_possible_label_columns_is_refused(csv):
 
 @ANY_TABLE
 def test_a_table_without_labels_lists_all_its_columns(table, csv, suffix):
-    names, row = ["logit_0", "logit_1", "who", "truth"], [1, 2, "me", 0]
-    wanted = "must have a column of labels; found 'logit_0', 'logit_1', 'who', 'truth'. Pass label_column="
+    names, row = ["logit_0", "logit_1", "who", "answer"], [1, 2, "me", 0]
+    wanted = "must have a column of labels; found 'logit_0', 'logit_1', 'who', 'answer'. Pass label_column="
     assert wanted in refusal(table(suffix, names, row))
     labels = table(suffix, names, row, stem="truth")
     assert wanted in refusal(csv("logit_0,logit_1\n1,2\n"), labels=labels)

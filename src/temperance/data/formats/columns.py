@@ -1,8 +1,9 @@
 """Which columns of a table form which array.
 
-    label, labels, target, y, y_true, class (any case)         labels, or the column that the user names
+    label, target, y, class, truth, ... (see LABEL_NAMES)      labels, or the column that the user names
     a first column without a name, or the one the user names   ids
     logit_0 ... logit_{K-1}, logits_*    logits (N, K);     logit, logits      logits (N,) of two classes
+    logit_1 alone                        logits (N,) of two classes
     logit_cat, logit_dog, ...            logits (N, K) of classes with names
     prob_0 ... prob_{K-1}, probs_*       probs, in the same ways
     calibrated_by                        the calibrator that made the probabilities
@@ -25,7 +26,7 @@ from temperance.errors import MAX_LISTED, InputError, Remedy, excerpt, file_erro
 BESIDE_SCORES = ("labels", "ids", MARK_KEY)
 """Keys of columns that may hold text."""
 STEMS = {"logits": "logit", "probs": "prob"}
-LABEL_NAMES = ("label", "labels", "target", "y", "y_true", "class")
+LABEL_NAMES = ("label", "labels", "target", "y", "y_true", "class", "truth", "true_label", "ground_truth")
 NAMELESS = ("", "Unnamed: 0", "__index_level_0__")
 """Names of a data frame's index in a file: as written, and as pandas reads it."""
 MAX_ARGUMENT = 200  # characters of names that are shown in an argument
@@ -126,6 +127,8 @@ def _scores(path: Path, stem: str, names: list[str], choice: ReadOptions) -> Col
             f"found {excerpt(by_class[numbers[0]])} and {excerpt(word)}.",
             remedy=Remedy("classes", tuple(map(joined, choices))),
         )
+    if list(by_class) == ["1"]:  # the second of two classes, numbered from 0
+        return Columns(tuple(by_class.values()), flat=True)
     if by_class:  # numbers that do not begin with 0 are names, as 1, 2 or -1, 0, 1
         return Columns(tuple(by_class.values()), False, tuple(by_class))
     single = [name for name in names if name in (stem, f"{stem}s")]

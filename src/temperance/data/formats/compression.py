@@ -18,6 +18,7 @@ from temperance.data.lazy_array import LazyArray, UnreadableArray
 from temperance.errors import file_error, library_errors
 
 ALWAYS_FINE = 1 << 28  # bytes: small enough, whatever the size of the file
+MAX_SMALL_TEXT = 1 << 24  # the same for text, whose lines take far longer than numbers
 MAX_PER_BYTE = 200  # the outputs of a classifier compress to about half; only constants come close to this
 
 
@@ -52,8 +53,9 @@ class _Unpacked(io.RawIOBase):
     """The content of a gzip file, as long as it stays in proportion to the file."""
 
     def __init__(self, path: Path) -> None:
-        self._path, self._size, self._read = path, path.stat().st_size, 0
-        self._file = gzip.open(path)  # noqa: SIM115  closed with this one
+        self._path, self._read = path, 0
+        self._packed = path.open("rb")  # both are closed with this one
+        self._file = gzip.open(self._packed)  # noqa: SIM115
 
     def readable(self) -> bool:
         return True
@@ -62,7 +64,8 @@ class _Unpacked(io.RawIOBase):
         content = self._file.read(len(buffer))
         buffer[: len(content)] = content
         self._read += len(content)
-        if is_inflated(self._read, self._size):
+        # Only what was decompressed so far counts: the lines of a whole inflated file would take a minute.
+        if self._read > max(MAX_SMALL_TEXT, MAX_PER_BYTE * self._packed.tell()):
             raise file_error(
                 self._path,
                 f"must not decompress to more than {MAX_PER_BYTE} times its size; found "
@@ -72,4 +75,5 @@ class _Unpacked(io.RawIOBase):
 
     def close(self) -> None:
         self._file.close()
+        self._packed.close()
         super().close()
