@@ -295,7 +295,7 @@ def fit_class_bias(data: FitData, on_logits: FitData | None = None, *, auto: boo
     """
     K = data.n_classes
     kinds = [Kind(Offsets(1.0, np.zeros(K), None), 0.0, -np.inf)] * n_class_biases(K)
-    kinds[1] = _fit_kind(data, _blocks(K, interacting=K <= MAX_INTERACTING))
+    kinds[1] = _fit_kind(data, _blocks(K, interacting=K <= MAX_INTERACTING), compared=auto)
     if not auto:
         return ClassBias(np.eye(len(kinds))[1], tuple(kinds))
     kinds[0] = _match_frequencies(data)
@@ -313,11 +313,13 @@ def _log_likelihood(rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
     return (weighted_sum((rows.label_gap + rows.peak)[:, None], weights),)
 
 
-def _fit_kind(data: FitData, blocks: list[Block]) -> Kind:
-    """Fit temperature, bias and, with a third block, interactions."""
+def _fit_kind(data: FitData, blocks: list[Block], *, compared: bool = True) -> Kind:
+    """Fit temperature, bias and, with a third block, interactions; leave rows out if it is `compared`."""
     build = partial(ClassBiasLikelihood, interacting=len(blocks) == 3)
     posterior = _posterior(data, build, blocks)
-    (held_out,) = data.total(partial(_held_out, build, posterior.mode, posterior.covariance))
+    held_out = np.zeros(1)
+    if compared:
+        (held_out,) = data.total(partial(_held_out, build, posterior.mode, posterior.covariance))
     effective = sum(list(posterior.effective.values())[1:])
     offsets = Offsets.of(posterior.mode, data.n_classes)
     return Kind(offsets, effective, float(held_out[0]), posterior.solution)
