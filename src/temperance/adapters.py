@@ -8,12 +8,11 @@ and `probmetrics-sms`.
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.frozen import FrozenEstimator
 
 from temperance.core.arrays import Indices, Matrix, Vector
 from temperance.loaders import import_optional
@@ -35,7 +34,10 @@ class _LogitsAsScores(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def classes_(self) -> Indices:
         return np.arange(self.n_classes)
 
-    def fit(self, logits: Matrix, labels: Indices) -> Self:
+    # scikit-learn warns of weights that an estimator does not take or, with metadata routing, not request.
+    __metadata_request__fit: ClassVar = {"sample_weight": True}
+
+    def fit(self, logits: Matrix, labels: Indices, sample_weight: Vector | None = None) -> Self:
         return self
 
     def decision_function(self, logits: Matrix) -> Matrix:
@@ -75,7 +77,7 @@ class SklearnCalibration(BaseEstimator):  # type: ignore[misc]
     def fit(self, logits: Matrix, labels: Indices, sample_weight: Vector | None = None) -> Self:
         """Fit to labelled rows."""
         self.present_, columns = np.unique(labels, return_inverse=True)
-        scores, every = FrozenEstimator(_LogitsAsScores(len(self.present_))), np.arange(len(labels))
+        scores, every = _LogitsAsScores(len(self.present_)), np.arange(len(labels))
         # One split with all rows as test rows: the scores were not trained on them.
         self.classifier_ = CalibratedClassifierCV(
             scores, method=self.method, cv=[(every, every)], ensemble=True

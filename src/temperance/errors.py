@@ -45,6 +45,8 @@ class Remedy:
         Its name in Python; the command line spells it as an option.
     values : tuple
         What to pass.
+    instead : Remedy, optional
+        A less likely remedy.
 
     Examples
     --------
@@ -55,12 +57,18 @@ class Remedy:
 
     argument: str
     values: tuple[object, ...] = ()
+    instead: Remedy | None = None
 
     def worded(self, spelling: Spelling) -> str:
         """Return the advice as a sentence."""
         if not self.values:
             return f"Leave {spelling(self.argument, None)} out, or choose another file."
-        return f"Pass {' or '.join(spelling(self.argument, value) for value in self.values)}."
+        others = self.instead.spelled(spelling) if self.instead else []
+        return f"Pass {' or '.join([*self.spelled(spelling), *others])}."
+
+    def spelled(self, spelling: Spelling) -> list[str]:
+        """Return the argument with each of its values."""
+        return [spelling(self.argument, value) for value in self.values]
 
 
 class InputError(ValueError):
@@ -190,6 +198,17 @@ def library_errors(
         raise
     except of as error:
         raise file_error(path, sentence.format(reason_of(error)), key) from error
+
+
+def missing_file(path: Path) -> InputError:
+    """Return the error about a file that does not exist, with the name in its folder that was meant."""
+    try:
+        # The suffix alone makes short names look alike.
+        names = [other.name for other in path.parent.iterdir() if guess(path.stem, [other.stem])]
+    except OSError:  # the folder does not exist, or may not be read
+        names = []
+    advice = guess(path.name, names) or "Check its name and folder."
+    return file_error(path, f"there is no such file. {advice}")
 
 
 def guess(value: object, choices: Iterable[str]) -> str:

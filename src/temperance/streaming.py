@@ -19,6 +19,7 @@ from temperance.data import RowFile
 from temperance.errors import rows_from
 from temperance.files import scratch_array
 from temperance.inputs.containers import open_logits
+from temperance.inputs.probabilities import check_probabilities
 from temperance.inputs.validation import check_peaks, warn_of_probabilities
 
 PART_BYTES = 1 << 25  # bytes of one part in float64
@@ -38,7 +39,8 @@ def probabilities_of_file(
     fit into memory are kept in a temporary file.
     """
     if calibrator is None and file.kind == "probs":
-        return file.array()
+        with file.stored.naming_file():
+            return check_probabilities(file.array(), renormalise=False)
     probs, done = scratch_array((file.shape[0], file.n_classes), np.float64), 0
     for part in predict_file(calibrator, file, widen=True):
         probs[done : done + len(part)] = part

@@ -105,3 +105,14 @@ def test_an_invalid_row_in_a_part_of_unknown_position_is_named_within_its_part(f
     message = r"\(first: row 100 of one part; how many rows come before that part is unknown\)"
     with pytest.raises(InputError, match=message):
         fit("ts", task.logits, task.labels).predict_proba(frame).compute()
+
+
+@pytest.mark.parametrize("key", ["hts", "bayes-bias"])
+def test_positions_may_be_more_or_fewer_than_at_the_fit(key, make, task):
+    lazy = da.from_array(task.logits, chunks=(1000, 5))
+    cal = make(key).fit(lazy, da.from_array(task.labels, chunks=1000), positions=True)
+    for columns in (slice(3), slice(None)):
+        z = np.hstack([task.logits, task.logits[:, :2]])[:, columns]
+        got = cal.predict_proba(da.from_array(z, chunks=(PARTS, 2)))
+        assert got.shape == z.shape
+        np.testing.assert_array_equal(got.compute(), cal.predict_proba(z))

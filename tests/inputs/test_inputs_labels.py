@@ -34,14 +34,12 @@ def fitted_temperature(labels, **options):
         (np.eye(3)[TASK.labels], r"shape \(200, 3\), like one-hot rows\. Pass labels.argmax"),
         (np.eye(3, dtype=bool)[TASK.labels], r"like one-hot rows\. Pass labels.argmax"),
         (np.eye(3, dtype=int)[TASK.labels], r"like one-hot rows\. Pass labels.argmax"),
-        (TASK.labels[:, None], r"shape \(200, 1\)\. Pass labels\.ravel"),
-        (TASK.labels.astype(float), r"float64\. If they are whole numbers, pass labels\.astype\(int\)"),
         (
             TASK.labels.astype(str),
             r"found text such as '0'\. If they are column indices, pass labels\.astype",
         ),
     ],
-    ids=["from 1", "one-hot", "boolean one-hot", "whole one-hot", "column", "floats", "digits"],
+    ids=["from 1", "one-hot", "boolean one-hot", "whole one-hot", "digits"],
 )
 def test_a_remedy_for_labels_works_when_it_is_followed(labels, message):
     with pytest.raises(InputError, match=message) as caught:
@@ -54,9 +52,9 @@ def test_multi_label_rows_are_refused_and_the_advice_works_class_by_class():
     labels[::3, 1] = 1
     with pytest.raises(InputError, match="several true classes or none") as caught:
         fitted_temperature(labels)
-    assert str(caught.value).endswith("with logits[:, k] and labels[:, k].astype(int).")
+    assert str(caught.value).endswith("with logits[:, k] and labels[:, k].")
     for k in range(3):
-        cal = TemperatureScaling().fit(TASK.logits[:, k], labels[:, k].astype(int))
+        cal = TemperatureScaling().fit(TASK.logits[:, k], labels[:, k])
         assert cal.predict_proba(TASK.logits[:, k]).shape == (200, 2)
 
 
@@ -164,9 +162,9 @@ def test_a_similar_method_name_is_suggested(key, meant):
         lambda: make_calibrator(key),
         lambda: compare(TASK.logits, TASK.labels, methods=[key]),
     ):
-        with pytest.raises(InputError, match=r"one of ts, lts, hts, .*; found ") as caught:
+        with pytest.raises(InputError, match=r"one of ts, lts, hts, ") as caught:
             use()
-        assert str(caught.value).endswith(f"found '{key}'.{suggestion}")
+        assert str(caught.value).startswith(f"there is no method '{key}'.{suggestion} Name ")
     if meant:
         assert make_calibrator(meant).fit(TASK.logits, TASK.labels).n_rows_ == 200
 

@@ -142,7 +142,7 @@ def test_the_command_line_warns_once_and_names_its_option(files, command):
     result = CliRunner().invoke(cli, command.split())
     lines = [line for line in result.stderr.splitlines() if "like probabilities" in line]
     assert lines == [
-        "temperance: warning: logits are unbounded scores; found rows of numbers from 0 to 1 that sum to 1, "
+        "warning: logits are unbounded scores; found rows of numbers from 0 to 1 that sum to 1, "
         "like probabilities. Pass --input probs."
     ]
     assert result.exit_code == 0
@@ -171,3 +171,14 @@ def test_invalid_rows_are_still_refused():
     broken[-1, 0] = np.nan
     with pytest.warns(InputWarning, match=SAID), pytest.raises(InputError, match="found NaN in 1 row"):
         CAL.predict_proba(broken)
+
+
+def test_two_decimals_are_recognised_in_enough_rows():
+    rounded = PROBS.round(2)
+    assert warned_of(rounded)
+    assert not warned_of(rounded[3:4])  # a single row of numbers that do not sum to 1
+    assert not warned_of(PROBS + 0.02)
+
+
+def warned_of(values):
+    return bool(said(lambda: warn_of_probabilities(values))[0])

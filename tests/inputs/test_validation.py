@@ -124,7 +124,7 @@ def test_predicting_no_rows_returns_no_rows(method, fitted):
 @pytest.mark.parametrize(
     ("logits", "message"),
     [
-        (np.zeros((5, 1)), r"\(N, K\) array.*found 1 column.*logits\[:, 0\]"),
+        (np.zeros((5, 0)), r"\(N, K\) array.*found 0 column"),
         (np.zeros((5, 2, 3)), r"labels must have the shape.*found shape \(\d+,\) for logits.*\(5, 2, 3\)"),
         (np.float64(3), r"\(N, K\) array.*found 0 dimensions"),
         (np.zeros((5, 3), complex), r"floating point.*found complex128 such as '0j'"),
@@ -177,7 +177,7 @@ def test_numbers_as_text_or_objects_can_be_converted():
 
 def test_percentages_are_to_be_divided_by_100_and_logits_are_logits():
     percentages = 100 * np.random.default_rng(0).dirichlet(np.ones(3), size=20)
-    with pytest.raises(InputError, match="Each row sums to 100, like percentages: divide by 100"):
+    with pytest.raises(InputError, match="sums to about 100, like percentages: divide each by its sum"):
         logits_from_probs(percentages)
     with pytest.raises(InputError, match="If these are logits, pass them where logits are expected"):
         logits_from_probs(percentages - 30)

@@ -22,7 +22,7 @@ from temperance.monitoring.history import open_history
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 SHARES = {"save": 3, "apply": 6, "report": 2, "export": 3, "check": 5, "study": 5}
-SENTENCE = "temperance: interrupted; no file was left half-written\n"
+SENTENCE = "error: interrupted; no file was left half-written\n"
 _AGED = 1000.0  # seconds
 
 

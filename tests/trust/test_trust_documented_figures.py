@@ -15,7 +15,7 @@ from temperance import (
     make_calibrator,
 )
 from temperance.calibrators.single_temperature import right_and_wrong
-from temperance.comparison.verdict import Difference
+from temperance.comparison.differences import Difference
 from temperance.core import kernels
 from temperance.core.logit_rows import LogitRows
 from temperance.core.maps import RowMapLikelihood

@@ -21,7 +21,7 @@ from temperance.dask.fit_data import add_in_tree, as_array, check_dask_shape, le
 from temperance.errors import rows_from
 from temperance.formulas.model import ONE_PER_ROW, Model, check_columns
 from temperance.formulas.model import apply as apply_in_memory
-from temperance.inputs.probabilities import LowEnd
+from temperance.inputs.probabilities import LowEnd, divide_by_sums
 
 log = logging.getLogger("temperance")
 
@@ -85,7 +85,9 @@ def _on_block(block: NDArray[Any], work: Callable[..., Any], block_info: Any = N
         return np.asarray(work(block))
 
 
-def map_probabilities(function: Callable[..., Any], probs: Any, floor: float | None) -> da.Array:
+def map_probabilities(
+    function: Callable[..., Any], probs: Any, floor: float | None, *, renormalise: bool | None = False
+) -> da.Array:
     """Apply a function to each block of probabilities with one floor, by default that of all blocks.
 
     `temperance.logits_from_probs` calls it for a Dask collection.
@@ -98,6 +100,8 @@ def map_probabilities(function: Callable[..., Any], probs: Any, floor: float | N
         Probabilities, (N, K).
     floor : float, or None
         What smaller probabilities are raised to.
+    renormalise : bool
+        Whether the function divides each row by its sum, so that the default floor is that of such rows.
 
     Examples
     --------
@@ -107,7 +111,7 @@ def map_probabilities(function: Callable[..., Any], probs: Any, floor: float | N
     [[0.9, 0.1], [0.01, 1.0]]
     """
     array = as_array(probs)
-    shared = da.asarray(np.float64(floor)) if floor is not None else floor_of(array)
+    shared = da.asarray(np.float64(floor)) if floor is not None else floor_of(array, renormalise=renormalise)
 
     def with_floor(block: NDArray[Any], floor: NDArray[Any], block_info: Any = None) -> NDArray[Any]:
         return _on_block(block, partial(function, floor=float(floor)), block_info)
@@ -115,13 +119,15 @@ def map_probabilities(function: Callable[..., Any], probs: Any, floor: float | N
     return da.map_blocks(with_floor, array, shared, dtype=working_dtype(np.empty(0, array.dtype)))
 
 
-def floor_of(probs: Any) -> da.Array:
+def floor_of(probs: Any, *, renormalise: bool | None = False) -> da.Array:
     """Return the floor of all rows, a number to be computed.
 
     Parameters
     ----------
     probs : Dask array or data frame
         Probabilities, (N, K).
+    renormalise : bool
+        Whether each row is divided by its sum first.
 
     Examples
     --------
@@ -132,14 +138,14 @@ def floor_of(probs: Any) -> da.Array:
     >>> round(float(floor_of(probs).compute()), 6)
     0.025
     """
-    ends = [delayed(_low_end)(block) for block in row_blocks(as_array(probs))]
+    ends = [delayed(_low_end)(block, renormalise) for block in row_blocks(as_array(probs))]
     floor = delayed(lambda ends: np.float64(LowEnd.joined(end for end in ends if end is not None).floor))
     return da.from_delayed(floor(ends), (), np.float64)
 
 
-def _low_end(block: Any) -> LowEnd | None:
+def _low_end(block: Any, renormalise: bool | None) -> LowEnd | None:
     array = np.asarray(block)
-    return LowEnd.of(array) if len(array) else None
+    return LowEnd.of(divide_by_sums(array) if renormalise else array) if len(array) else None
 
 
 class DaskProbabilityRows(ProbabilityRows):

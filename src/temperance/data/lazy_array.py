@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.errors import InputError, Remedy, file_error
+from temperance.errors import InputError, Remedy, file_error, rows_from
 from temperance.files import filled_array
 from temperance.inputs.validation import check_number
 
@@ -120,6 +120,26 @@ class ArrayInMemory(LazyArray):
 
     def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
         return (self._held[start : start + rows] for start in range(0, len(self._held), rows))
+
+
+class ChangedArray(LazyArray):
+    """The blocks of another array, each changed by a function."""
+
+    def __init__(
+        self, array: LazyArray, change: Callable[[NDArray[Any]], NDArray[Any]], shape: tuple[int, ...]
+    ) -> None:
+        dtype = array.dtype if array.dtype.kind == "f" else np.dtype(np.float64)
+        super().__init__(array.path, array.key, shape, dtype)
+        self.class_names, self.columns = array.class_names, array.columns
+        self._given, self._change = array, change
+
+    def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
+        start = 0
+        for block in self._given.blocks(rows):
+            with self.naming_file(), rows_from(start):
+                changed = self._change(block)
+            yield changed.astype(self.dtype, copy=False)
+            start += len(block)
 
 
 class MappedArray(LazyArray):

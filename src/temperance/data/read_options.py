@@ -44,6 +44,20 @@ class ReadOptions:
             "acc_norm does."
         },
     )
+    renormalise: bool = field(
+        default=False,
+        metadata={
+            "help": "Divide each row of probabilities by its sum: for rounded ones, percentages or votes."
+        },
+    )
+    positions: bool = field(
+        default=False,
+        metadata={
+            "help": "Columns are positions without a meaning, as the options of questions, not classes. "
+            "Samples of lm-evaluation-harness say so."
+        },
+    )
+    """What the file cannot say about its columns: only on the command line."""
     label_column: str | None = field(
         default=None,
         metadata={"help": "Column of a table with the labels, if it has another name.", "metavar": "NAME"},

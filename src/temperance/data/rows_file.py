@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 from temperance.data.formats import ARRAYS, check_file, format_of, open_members
 from temperance.data.formats.columns import check_number_of_classes, joined
 from temperance.data.formats.harness import are_samples
-from temperance.data.lazy_array import FILL_BYTES, LazyArray
+from temperance.data.lazy_array import FILL_BYTES, ChangedArray, LazyArray
 from temperance.data.read_options import KINDS, MARK_KEY, PARTS, ReadOptions
 from temperance.errors import InputError, Remedy, file_error, listed, rows_from
 from temperance.files import filled_array
 from temperance.inputs.containers import MAX_COMPARED_ROWS
 from temperance.inputs.labels import check_labels
-from temperance.inputs.probabilities import MIN_FLOOR, LowEnd, logits_from_probs
+from temperance.inputs.probabilities import MIN_FLOOR, LowEnd, divide_by_sums, logits_from_probs
 from temperance.inputs.validation import INSPECTED_ROWS, check_choice, doubtful_columns
 
 CLASS_KEYS = ("classes", "class_names")
@@ -65,8 +65,12 @@ class RowFile:
     raises : bool, or None
         Whether there are smaller ones; None if that is not known.
     length_normalised : bool, or None
-        For samples of lm-evaluation-harness, whose columns are positions of answers: whether log-likelihoods
-        are divided by the length of the answers. None for other files.
+        For samples of lm-evaluation-harness: whether log-likelihoods are divided by the length of the
+        answers. None for other files.
+    positions : bool
+        Whether the columns are positions of answers, as in such samples: `positions` of `Calibrator.fit`.
+    renormalised : bool
+        Whether each row of probabilities is divided by its sum.
 
     Examples
     --------
@@ -92,6 +96,8 @@ class RowFile:
     floor: float | None = None
     raises: bool | None = None
     length_normalised: bool | None = None
+    positions: bool = False
+    renormalised: bool = False
 
     @classmethod
     def open(cls, path: Path, options: ReadOptions, *, need_labels: bool = True) -> RowFile:
@@ -117,9 +123,11 @@ class RowFile:
             calibrated_by = "a calibrator"  # whatever the cells hold
             with suppress(InputError):
                 calibrated_by = str(next(mark._blocks(1)).ravel()[0])
-        normalised = options.length_normalised if are_samples(members) else None
         rows = cls(path, stored.key, kind, None, stored, names, labels, ids, calibrated_by, options.floor)
-        rows = replace(rows, length_normalised=normalised)
+        rows = replace(rows, positions=options.positions)
+        if are_samples(members):
+            rows = replace(rows, length_normalised=options.length_normalised, positions=True)
+        rows = rows.renormalise() if options.renormalise else rows
         return rows.with_labels() if need_labels or options.labels is not None else rows
 
     def with_labels(self) -> RowFile:
@@ -194,6 +202,15 @@ class RowFile:
             return self.array()
         return filled_array(self.shape, self.dtype, self.logit_blocks(self._rows_at_once()))
 
+    def renormalise(self) -> RowFile:
+        """Return the same rows of probabilities, each divided by its sum."""
+        if self.kind != "probs":
+            raise self.stored.file_error(
+                "must hold probabilities to be renormalised; found logits.", Remedy("renormalise")
+            )
+        stored = ChangedArray(self.stored, divide_by_sums, self.shape)
+        return self if self.renormalised else replace(self, stored=stored, renormalised=True)
+
     def low_end(self, floor: float = MIN_FLOOR) -> LowEnd:
         """Return how many rows have a probability of 0, or below `floor`, in one pass over the file."""
         return LowEnd.joined(LowEnd.of(block, floor) for block in self.stored.blocks(self._rows_at_once()))
@@ -221,6 +238,7 @@ def open_rows(
     id_column: str | None = None,
     floor: float | None = None,
     length_normalised: bool = False,
+    renormalise: bool = False,
 ) -> RowFile:
     """Open a file of logits or probabilities; only the labels are read.
 
@@ -248,6 +266,8 @@ def open_rows(
         default it is found in one more pass over the file.
     length_normalised : bool
         Divide the log-likelihoods in samples of lm-evaluation-harness by the characters of the answers.
+    renormalise : bool
+        Divide each row of probabilities by its sum: for rounded ones, percentages or votes.
 
     Examples
     --------
@@ -274,6 +294,7 @@ def open_rows(
         id_column=id_column,
         floor=floor,
         length_normalised=length_normalised,
+        renormalise=renormalise,
     )
     return RowFile.open(Path(path), options, need_labels=need_labels)
 
@@ -344,10 +365,13 @@ def _choose_scores(
         )
     stored.check_numbers()
     shape, advice = stored.shape, ""
+    if shape[1:] == (1,):  # the head of a binary classifier
+        shape = shape[:1]
+        stored = ChangedArray(stored, lambda block: block[:, 0], shape)
     if len(shape) > 2:
         advice = "Put the classes last and save reshape(-1, K)."
     elif len(shape) == 2 and shape[1] < 2:
-        advice = "For a binary classifier with one score save (N,), the score of the second class."
+        advice = "Save a column for each class."
     elif shape[0] == 0:
         advice = "Save at least one row."
     if advice:

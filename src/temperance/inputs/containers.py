@@ -5,7 +5,7 @@ DataFrame through its array. Dask collections stay where they are. Results for a
 otherwise an array.
 
 A calibrator sees (rows, K) whatever the shape: pixels have logits (N, K, H, W) with the classes in axis 1,
-tokens (N, T, K) with the classes last, and the (N,) logits of a binary classifier are the columns [0, z].
+tokens (N, T, K) with the classes last, and (N,) or (N, 1) logits of a binary classifier are columns [0, z].
 Frames of pandas, polars and pyarrow are recognised by their attributes; numbered columns have no names.
 """
 
@@ -51,7 +51,7 @@ class Logits:
 
     @property
     def binary(self) -> bool:
-        """Whether they came as (N,), the logits of the second of two classes."""
+        """Whether they came as (N,) or (N, 1), the logits of the second of two classes."""
         return len(self.shape) == 1
 
     def close(self, result: NDArray[Any]) -> Any:
@@ -127,6 +127,8 @@ def open_logits(logits: Any, dim: int = -1) -> Logits:
         )
     dim = int(dim) % n_axes
     array = given.bits if isinstance(given, BFloat16) else given
+    if (shape[1:], dim) == ((1,), 1):  # the head of a binary classifier, for BCEWithLogitsLoss
+        array, shape, dim = array[:, 0], shape[:1], 0
     leading = (*shape[:dim], *shape[dim + 1 :])
     if len(shape) > 1 and (len(shape), dim) != (2, 1):  # not yet (rows, classes)
         array = np.moveaxis(array, dim, -1).reshape(math.prod(leading), shape[dim])
@@ -181,7 +183,7 @@ def names_of(logits: Any, classes: Any, n_classes: int) -> Names | None:
 def _kept(labels: NDArray[Any], ignore_index: int) -> NDArray[np.intp]:
     """Return the rows that are not to be ignored."""
     check_number("ignore_index", ignore_index, "or None", lambda index: True, whole=True)
-    if labels.dtype.kind not in "iu":
+    if labels.dtype.kind not in "iuf":
         raise InputError(
             f"ignore_index is for labels that are whole numbers; found {labels.dtype}. Drop the rows instead."
         )

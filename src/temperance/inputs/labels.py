@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from temperance.errors import InputError, Remedy, excerpt, listed
 
+MAX_INDEX = 2**53  # of a class; above it a float is not an exact integer
 Names = Sequence[str] | Sequence[int]
 """Class names in the order of the columns: text or whole numbers."""
 
@@ -23,9 +24,12 @@ def check_labels(
     """Return the column of each row's label: an index from 0 to n_classes - 1, or one of the class names.
 
     Whole numbers are indices, unless the names are whole numbers themselves: 3, 5 and 7, or 1.0 and 2.0. If
-    only some names are, a number may mean two columns, and is refused.
+    only some names are, a number may mean two columns, and is refused. Floats, as for BCEWithLogitsLoss, must
+    be whole numbers.
     """
     array = np.asarray(labels)
+    if array.shape == (n_rows, 1):  # as the head of a binary classifier
+        array = array[:, 0]
     wanted = f"labels must be integer column indices from 0 to {n_classes - 1}, one for each row"
     if array.shape != (n_rows,):
         raise InputError(f"{wanted}; found {_wrong_shape(array, n_rows)}")
@@ -38,15 +42,13 @@ def check_labels(
         advice = "Correct the names, or pass those of the columns in their order."
         return _columns_of(array.astype(str), list(map(str, names)), wanted, advice)
     if array.dtype.kind == "f":
-        broken = array[array != np.trunc(array)]
+        broken = array[(array != np.trunc(array)) | (np.abs(array) >= MAX_INDEX)]
         if broken.size:
             raise InputError(
                 f"{wanted}; found {array.dtype} such as {broken[0]:.4g}, like logits. Pass the logits first "
                 "and the labels next."
             )
-        raise InputError(
-            f"{wanted}; found {array.dtype}. If they are whole numbers, pass labels.astype(int)."
-        )
+        array = array.astype(np.int64)
     if array.dtype.kind not in "iub":
         raise InputError(f"{wanted}; found {array.dtype} such as {str(array.flat[0])!r}.")
     numbers = [] if names is None else [_whole_number(name) for name in names]
@@ -98,12 +100,10 @@ def _plain_name(name: Any) -> Any:
 
 def _wrong_shape(array: NDArray[Any], n_rows: int) -> str:
     """Say what is wrong with the shape, what a table probably is, and what to do."""
-    if array.ndim == 1:
+    if array.ndim == 1 or array.shape[1:] == (1,):
         return f"{len(array)} labels for {n_rows} rows. Check that they match."
     if array.ndim != 2:
         return f"{array.ndim} dimensions."
-    if array.shape[1] == 1:
-        return f"shape {array.shape}. Pass labels.ravel()."
     if array.dtype.kind in "fiub" and not np.isin(array, (0, 1)).all():
         return (
             f"shape {array.shape}, like logits. Pass the logits of some rows first and their labels next, as "
@@ -112,9 +112,7 @@ def _wrong_shape(array: NDArray[Any], n_rows: int) -> str:
     if array.dtype.kind in "fiub" and (array.sum(axis=1) != 1).any():
         return (
             f"shape {array.shape}, where a row may have several true classes or none. This is a multi-label "
-            "problem: "
-            "calibrate each class as a separate binary problem, with logits[:, k] and "
-            f"labels[:, k]{'.astype(int)' * (array.dtype.kind == 'f')}."
+            "problem: calibrate each class as a separate binary problem, with logits[:, k] and labels[:, k]."
         )
     return f"shape {array.shape}, like one-hot rows. Pass labels.argmax(axis=1)."
 

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from temperance import loaders
-from temperance.errors import InputError, excerpt
+from temperance.errors import InputError, Remedy, excerpt
 from temperance.inputs.containers import as_numpy, framework_of, numbers_of, wrap_like
 from temperance.inputs.validation import SUM_TOLERANCE, check_number, rows_where
 
@@ -73,7 +74,7 @@ class LowEnd:
         return floor if self.n_rows_with_zero else min(floor, self.smallest)
 
 
-def probability_floor(probs: Any) -> float:
+def probability_floor(probs: Any, *, renormalise: bool = False) -> float:
     """Return the floor to which `logits_from_probs` raises smaller probabilities of these rows.
 
     All classes of a row with probability 0 get, together, at most half of the smallest probability above 0,
@@ -84,6 +85,8 @@ def probability_floor(probs: Any) -> float:
     ----------
     probs : array, tensor, data frame or Dask collection
         Probabilities, (N, K).
+    renormalise : bool
+        Whether each row is divided by its sum, as in `logits_from_probs`.
 
     Examples
     --------
@@ -94,15 +97,15 @@ def probability_floor(probs: Any) -> float:
     array([[-0.22, -1.61, -3.18]])
     """
     if framework_of(probs) == "dask":
-        return float(loaders.load("dask floor")(probs).compute())
-    return LowEnd.of(check_probabilities(probs)).floor
+        return float(loaders.load("dask floor")(probs, renormalise=renormalise).compute())
+    return LowEnd.of(check_probabilities(probs, renormalise=renormalise)).floor
 
 
-def logits_from_probs(probs: Any, floor: float | None = None) -> Any:
+def logits_from_probs(probs: Any, floor: float | None = None, *, renormalise: bool | None = False) -> Any:
     """Return the logarithms of probabilities: logits whose softmax are these probabilities.
 
-    Probabilities (N,) of class 1 of two become the (N,) logits that calibrators accept for a binary
-    classifier.
+    Probabilities (N,) or (N, 1) of class 1 of two become the logits, of the same shape, that calibrators
+    accept for a binary classifier.
 
     Parameters
     ----------
@@ -112,6 +115,9 @@ def logits_from_probs(probs: Any, floor: float | None = None) -> Any:
         rows, pass the floor of the calibration rows. With 0, nothing is raised: 0 becomes -inf, an impossible
         class. For a Dask collection, the default floor is found when the logits are computed, in one more
         pass.
+    renormalise : bool
+        Whether each row is divided by its sum first: for probabilities that were rounded, percentages or
+        votes.
 
     Examples
     --------
@@ -121,17 +127,22 @@ def logits_from_probs(probs: Any, floor: float | None = None) -> Any:
     >>> logits_from_probs([[0.5, 0.5], [1.0, 0.0]], floor=0).round(4)
     array([[-0.6931, -0.6931],
            [ 0.    ,    -inf]])
+    >>> logits_from_probs([[50, 50], [66.7, 33.2]], renormalise=True).round(4)
+    array([[-0.6931, -0.6931],
+           [-0.404 , -1.1016]])
     """
     check_floor(floor)
     if framework_of(probs) == "dask":
-        return loaders.load("dask probabilities")(logits_from_probs, probs, floor)
-    checked = check_probabilities(probs)
+        function = partial(logits_from_probs, renormalise=renormalise)
+        return loaders.load("dask probabilities")(function, probs, floor, renormalise=renormalise)
+    checked = check_probabilities(probs, renormalise=renormalise)
     lowest = LowEnd.of(checked).floor if floor is None else float(floor)
     with np.errstate(divide="ignore"):
         logs = np.log(checked)
         # The logarithm of the floor is in range even if the floor is not.
         logs = np.maximum(logs, logs.dtype.type(np.log(lowest)))
-    return wrap_like(probs, logs[:, 1] - logs[:, 0] if np.ndim(probs) == 1 else logs)
+    single = np.ndim(probs) == 1 or np.shape(probs)[1] == 1
+    return wrap_like(probs, (logs[:, 1] - logs[:, 0]).reshape(np.shape(probs)) if single else logs)
 
 
 def check_floor(floor: float | None) -> None:
@@ -140,56 +151,80 @@ def check_floor(floor: float | None) -> None:
         check_number("floor", floor, "from 0 to 1, without 1", lambda number: 0 <= number < 1)
 
 
-def check_probabilities(probs: Any) -> NDArray[np.floating[Any]]:
-    """Return `probs` of any container as an (N, K) array; (N,) is the probability of class 1."""
+def check_probabilities(probs: Any, *, renormalise: bool | None = None) -> NDArray[np.floating[Any]]:
+    """Return `probs` of any container as an (N, K) array; (N,) and (N, 1) are the probability of class 1.
+
+    Each row is divided by its sum if the user says so. `renormalise` is None if the user has no such option:
+    then no message names it.
+    """
     given = array = as_numpy(numbers_of(probs))
+    remedy = None if renormalise is None else Remedy("renormalise", (True,))
     wanted = "probabilities must be an (N, K) array of numbers from 0 to 1 whose rows sum to 1"
     if array.dtype.kind not in "fiub":
         raise InputError(f"{wanted}; found {array.dtype}.")
     if array.dtype.kind != "f":
         array = array.astype(np.float64)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
     if array.ndim not in (1, 2) or (array.ndim == 2 and array.shape[1] < 2):
         raise InputError(f"{wanted}, or (N,) for the second of two classes; found shape {array.shape}.")
     if len(array) == 0:
         raise InputError(f"{wanted}; found no rows.")
+    if renormalise:
+        array = divide_by_sums(array)
     table = array.reshape(len(array), -1)
     outside = rows_where(table, lambda p: ~((p >= 0) & (p <= 1)).all(axis=1))
     if outside.size:
         found = ", ".join(f"{number:.4g}" for number in table[outside[0]])
-        raise InputError(
-            f"{wanted}; found other numbers, such as {excerpt(f'[{found}]', str)},",
-            rows=outside,
-            advice=_advice_on_numbers(array, whole=given.dtype.kind in "iu"),
-        )
+        fact = f"{wanted}; found other numbers, such as {excerpt(f'[{found}]', str)},"
+        if array.ndim == 2 and (array >= 0).all() and np.allclose(array.sum(axis=1), 100, rtol=0.01):
+            advice = "Each row sums to about 100, like percentages: divide each by its sum."
+            raise InputError(fact, rows=outside, advice=advice, remedy=remedy)
+        raise InputError(fact, rows=outside, advice=_advice_on_numbers(array, given.dtype.kind in "iu"))
     if array.ndim == 1:
         return both_columns(array)
     sums = array.sum(axis=1, dtype=np.float64)
     off = np.flatnonzero(np.abs(sums - 1) > SUM_TOLERANCE.get(array.dtype.itemsize, 1e-6))
     if off.size:
-        raise InputError(
-            f"{wanted}; found other sums, such as {sums[off[0]]:.6g},",
-            rows=off,
-            advice=_advice_on_sums(array[off]),
-        )
+        fact = f"{wanted}; found other sums, such as {sums[off[0]]:.6g},"
+        if ((array[off] > 0.5).sum(axis=1) > 1).any():
+            raise InputError(
+                fact,
+                rows=off,
+                advice="Several classes of a row are above one half. If several can be true, this is a "
+                "multi-label problem: evaluate each class as a separate binary problem, with probs[:, k] and "
+                "labels[:, k].",
+            )
+        advice = "Pass the softmax of logits. If probabilities were rounded, divide each row by its sum."
+        raise InputError(fact, rows=off, advice=advice, remedy=remedy)
     return array
 
 
-def _advice_on_numbers(array: NDArray[Any], *, whole: bool) -> str:
+def divide_by_sums(array: NDArray[Any]) -> NDArray[np.floating[Any]]:
+    """Return each row of an (N, K) array divided by its sum; (N,) probabilities are returned as they are."""
+    if array.ndim == 1:
+        return array
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = array.sum(axis=1, dtype=np.float64)
+    bad = np.flatnonzero(~((array >= 0).all(axis=1) & (sums > 0) & np.isfinite(sums)))
+    if bad.size:
+        raise InputError(
+            "to be divided by its sum, a row must have finite numbers from 0 on, and one above 0; found "
+            f"{excerpt(array[bad[0]].tolist())}",
+            rows=bad,
+            advice="If these are logits, pass them where logits are expected.",
+        )
+    shares = array / sums[:, None]
+    return shares.astype(array.dtype) if array.dtype.kind == "f" else shares
+
+
+def _advice_on_numbers(array: NDArray[Any], whole: bool) -> str:
+    logits = "If these are logits, pass them where logits are expected, or pass their softmax."
     if array.ndim == 1 and whole:
         return "If these are labels, pass the probabilities first and the labels next."
-    if array.ndim == 2 and (array >= 0).all() and np.allclose(array.sum(axis=1), 100, rtol=0.01):
-        return "Each row sums to 100, like percentages: divide by 100."
-    return "If these are logits, pass them where logits are expected, or pass their softmax."
-
-
-def _advice_on_sums(rows: NDArray[Any]) -> str:
-    if ((rows > 0.5).sum(axis=1) > 1).any():
-        return (
-            "Several classes of a row are above one half. If several can be true, this is a multi-label "
-            "problem: evaluate each class as a separate binary problem, with probs[:, k] and "
-            "labels[:, k]."
-        )
-    return "Divide each row by its sum, or pass the softmax of the logits."
+    if array.ndim == 1 and ((array >= 0) & (array <= 100)).all():
+        return f"If these are percentages, divide them by 100. {logits}"
+    return logits
 
 
 def both_columns(probs: NDArray[Any]) -> NDArray[Any]:

@@ -23,6 +23,7 @@ MIN_SCORES = 20  # this many (N,) scores from 0 to 1 are not by chance
 NOT_CLASSES = ("fold", "split", "id", "idx", "index", "weight", "weights")  # last words of columns' names
 MAX_LOGIT = np.float64(1e100)  # of a fit: sums of its square are far from the largest float64
 SUM_TOLERANCE = {2: 1e-2, 4: 1e-4, 8: 1e-6}  # of a row of probabilities, by item size
+ROUNDING, MAX_ROUNDING = 0.005, 0.1  # of a probability with two decimals, and of the sum of many
 
 
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
@@ -74,6 +75,12 @@ def check_limits(limits: NDArray[np.float64]) -> None:
         raise InputError(f"temperature_limits must be lower <= upper; found {limits.tolist()}.")
 
 
+def check_max_entropy(entropy: Any) -> None:
+    """Raise unless a formula for positions has the entropy of equal probabilities; others have None."""
+    if entropy is not None and not entropy > 0:
+        raise InputError(f"max_entropy must be log K, above 0; found {float(entropy):g}.")
+
+
 def check_logits_shape(values: NDArray[Any] | BFloat16) -> None:
     """Raise unless `values` has the shape of logits: (N, K) with K >= 2, or (N,) for two classes."""
     wanted = "logits must be an (N, K) array, one row for each prediction and one column for each class"
@@ -106,7 +113,10 @@ def warn_of_probabilities(values: NDArray[Any] | BFloat16, *, refuse: bool = Fal
     if scores and len(rows) < MIN_SCORES:
         return False
     width = 2 if isinstance(values, BFloat16) else rows.dtype.itemsize
-    off = np.abs(rows.sum(axis=1, dtype=np.float64) - 1) > SUM_TOLERANCE.get(width, 1e-6)
+    tolerance = SUM_TOLERANCE.get(width, 1e-6)
+    if len(rows) >= MIN_SCORES:  # logits of so many rows do not sum to about 1 by chance
+        tolerance += min(ROUNDING * rows.shape[1], MAX_ROUNDING)
+    off = np.abs(rows.sum(axis=1, dtype=np.float64) - 1) > tolerance
     if off.any() and not scores:
         return False
     what = "numbers that are all from 0 to 1" if scores else "rows of numbers from 0 to 1 that sum to 1"

@@ -208,7 +208,10 @@ def test_a_column_of_text_may_name_the_rows(table, suffix):
     path = table(suffix, ["image", "cat", "dog"], ["a", 1, 2])
     message = refusal(path, need_labels=False)
     assert "column 'image' must hold numbers; found " in message
-    assert message.endswith("If it names the rows, say so. Pass id_column='image'.")
+    advice = (
+        "If it holds the labels or names the rows, say so. Pass label_column='image' or id_column='image'."
+    )
+    assert message.endswith(advice)
     rows = open_rows(path, need_labels=False, id_column="image", kind="logits")
     assert (rows.array().tolist(), rows.ids.tolist()) == ([[1, 2]], ["a"])
 
@@ -219,7 +222,7 @@ def test_rows_have_one_name(table, suffix, identifier):
     path = table(suffix, [identifier, "who", "cat", "dog"], [5, "a", 1, 2])
     options = {"need_labels": False, "kind": "logits", "id_column": identifier or None}
     message = refusal(path, **options)
-    assert message.endswith("Say which columns are the classes. Pass classes='cat,dog'.")
+    assert message.endswith("If it holds the labels, say so. Pass label_column='who' or classes='cat,dog'.")
     assert open_rows(path, classes="cat,dog", **options).array().tolist() == [[1, 2]]
 
 

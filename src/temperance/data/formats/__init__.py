@@ -12,7 +12,7 @@ from temperance.data.formats import arrow, csv, excel, hdf5, json_lines, npy, sa
 from temperance.data.formats.compression import unless_inflated
 from temperance.data.lazy_array import LazyArray
 from temperance.data.read_options import ReadOptions
-from temperance.errors import Remedy, file_error
+from temperance.errors import Remedy, file_error, missing_file
 from temperance.files import check_regular
 
 Members = Callable[[Path, ReadOptions], dict[str, LazyArray]]
@@ -83,7 +83,7 @@ def open_members(path: str | Path, choice: ReadOptions = READ_ANY) -> dict[str, 
 def check_file(path: Path) -> None:
     """Raise unless there is a file of a known format."""
     if not path.exists():
-        raise file_error(path, "there is no such file. Check its name and folder.")
+        raise missing_file(path)
     if path.is_dir():
         raise file_error(path, "is a folder. Pass the name of a file in it.")
     check_regular(path)

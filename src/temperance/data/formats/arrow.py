@@ -16,10 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.data.formats.columns import BESIDE_SCORES, Columns, group, not_numbers
-from temperance.data.lazy_array import TEXT, LazyArray, UnreadableArray
-from temperance.data.read_options import ReadOptions
+from temperance.data.lazy_array import TEXT, ArrayInMemory, LazyArray, UnreadableArray
+from temperance.data.read_options import MARK_KEY, ReadOptions
 from temperance.errors import file_error, library_errors
 from temperance.loaders import import_optional
+
+_EARLIER_MARK = f"temperance.{MARK_KEY}".encode()
+"""Key of the metadata in which version 0.2.0 noted the calibrator; it is a column now."""
 
 # No read-ahead of whole row groups, and a small buffer for each column, of which there may be thousands. What
 # remains in memory is a page of each column, by default 1 MB; a column of lists needs far less.
@@ -36,7 +39,11 @@ def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
             noted = ()
         index = tuple(name for name in noted if isinstance(name, str) and name in schema.names)
         groups = group(path, list(schema.names), replace(choice, index=index))
-        return {key: _stored(path, key, columns, table) for key, columns in groups.items()}
+        found = {key: _stored(path, key, columns, table) for key, columns in groups.items()}
+        if mark := (schema.metadata or {}).get(_EARLIER_MARK):
+            noted_mark = np.array([mark.decode(errors="replace")])
+            found.setdefault(MARK_KEY, ArrayInMemory(path, MARK_KEY, noted_mark))
+        return found
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from temperance.data.read_options import MARK_KEY, ReadOptions
 from temperance.errors import MAX_LISTED, InputError, Remedy, excerpt, file_error, listed
+from temperance.inputs.labels import MAX_INDEX
 
 BESIDE_SCORES = ("labels", "ids", MARK_KEY)
 """Keys of columns that may hold text."""
@@ -30,7 +31,6 @@ LABEL_NAMES = ("label", "labels", "target", "y", "y_true", "class", "truth", "tr
 NAMELESS = ("", "Unnamed: 0", "__index_level_0__")
 """Names of a data frame's index in a file: as written, and as pandas reads it."""
 MAX_ARGUMENT = 200  # characters of names that are shown in an argument
-MAX_INDEX = 2**53  # of a class; above it a float is not an exact integer
 MAX_DIGITS = 9  # digits of the number of a class; with more, it is a name
 
 
@@ -42,8 +42,8 @@ class Columns:
     flat: bool
     class_names: tuple[str, ...] | None = None
     """The classes, if the columns are named after them; None if they are numbered."""
-    may_name_rows: bool = False
-    """Whether one of them may hold ids: there is no id column, and the user has not named the classes."""
+    others: tuple[str, ...] = ()
+    """Arguments that may have to name one of these columns, the likeliest first."""
 
     def places_in(self, names: list[str]) -> list[int]:
         """Return where the columns are among all; of those without a name, the first holds ids."""
@@ -81,7 +81,11 @@ def group(path: Path, names: list[str], choice: ReadOptions) -> dict[str, Column
         if columns := _scores(path, stem, free, choice):
             found[key] = _chosen(path, columns, choice)
     if not found.keys() & STEMS.keys() and free:
-        found[""] = _unnamed_scores(path, names, free, identifier, choice)
+        scores = _unnamed_scores(path, names, free, identifier, choice)
+        absent = {"label_column": label is None and choice.labels is None, "id_column": identifier is None}
+        if choice.classes is None:
+            scores = replace(scores, others=tuple(name for name, is_absent in absent.items() if is_absent))
+        found[""] = scores
     return found
 
 
@@ -172,8 +176,7 @@ def _unnamed_scores(
             remedy=Remedy("classes", (joined(rest), joined(free))),
         )
     several = len(free) > 1
-    may_name_rows = identifier is None and choice.classes is None
-    columns = Columns(tuple(free), not several, tuple(free) if several else None, may_name_rows)
+    columns = Columns(tuple(free), not several, tuple(free) if several else None)
     return _chosen(path, columns, choice)
 
 
@@ -215,16 +218,19 @@ def not_numbers(path: Path, key: str, columns: Columns, wrong: Sequence[str], fo
     fact = f"column {wrong[0]!r} must hold numbers; found {found}."
     if columns.names != columns.class_names:
         return file_error(path, f"{fact} Change it, or leave it out.", key)
-    if len(wrong) == 1 and columns.may_name_rows:
-        remedy = Remedy("id_column", (wrong[0],))
-        return file_error(path, f"{fact} If it names the rows, say so.", key, remedy)
     numbers = [name for name in columns.names if name not in wrong]
-    if len(numbers) < 2:
+    classes = Remedy("classes", (joined(numbers),)) if len(numbers) > 1 else None
+    ids = Remedy("id_column", (wrong[0],))
+    if len(wrong) == 1 and "label_column" in columns.others:
+        remedy = Remedy("label_column", (wrong[0],), ids if "id_column" in columns.others else classes)
+        use = "holds the labels or names the rows" if remedy.instead is ids else "holds the labels"
+        return file_error(path, f"{fact} If it {use}, say so.", key, remedy)
+    if len(wrong) == 1 and "id_column" in columns.others:
+        return file_error(path, f"{fact} If it names the rows, say so.", key, ids)
+    if classes is None:
         advice = "Name a column of scores logit or prob, several logit_0, logit_1; others are ignored."
         return file_error(path, f"{fact} {advice}", key)
-    return file_error(
-        path, f"{fact} Say which columns are the classes.", key, Remedy("classes", (joined(numbers),))
-    )
+    return file_error(path, f"{fact} Say which columns are the classes.", key, classes)
 
 
 def joined(names: Sequence[str]) -> str:

@@ -65,7 +65,7 @@ def _fault_in_first(text: _Table, key: str, columns: Columns, cells: list[str]) 
     words = [
         name
         for name, cell in held.items()
-        if cell and not _is_number(cell.replace(",", ".") if has_commas else cell)
+        if cell and not _is_score(cell.replace(",", ".") if has_commas else cell)
     ]
     return not_numbers(text.path, key, columns, words, excerpt(held[words[0]])) if words else None
 
@@ -195,7 +195,7 @@ class _Columns(LazyArray):
     def _load(self, lines: dict[int, str], dtype: Any) -> NDArray[Any]:
         if any('"' in line for line in lines.values()):  # NumPy does not accept quotes after a space
             rows = [self._cells(number, line) for number, line in lines.items()]
-            return np.array(rows if dtype is np.str_ else [_as_numbers(row) for row in rows], dtype)
+            return np.array(rows if dtype is np.str_ else [_as_scores(row) for row in rows], dtype)
         return np.loadtxt(
             list(lines.values()),
             dtype,
@@ -272,11 +272,11 @@ class _NumberColumns(_Columns):
     def _parsed(self, number: int, cells: list[str]) -> list[float]:
         """Return the numbers of a line; raise for the first cell that is not a number."""
         try:
-            return _as_numbers(cells)
+            return _as_scores(cells)
         except ValueError:
             pairs = zip(self.columns, cells, strict=True)
-            name, cell = next((name, cell) for name, cell in pairs if not _is_number(cell))
-        decimal = self._text.separator == "," and _is_number(cell.replace(",", "."))
+            name, cell = next((name, cell) for name, cell in pairs if not _is_score(cell))
+        decimal = self._text.separator == "," and _is_score(cell.replace(",", "."))
         advice = "With decimal commas, separate columns by semicolons." * decimal
         raise self._not(number, name, "a number", cell, advice)
 
@@ -321,17 +321,25 @@ def _label_values(cells: Sequence[str], names: frozenset[str]) -> NDArray[Any] |
     return np.array(cells, np.str_)
 
 
-def _as_numbers(cells: list[str]) -> list[float]:
-    """Return the numbers in some cells."""
-    if "_" in "".join(cells):  # Python also accepts 1_000
+def _as_scores(cells: list[str]) -> list[float]:
+    """Return the numbers in some cells: 93 % is 0.93."""
+    text = "".join(cells)
+    if "_" in text:  # Python also accepts 1_000
         raise ValueError("_")
+    if "%" in text:
+        return [float(cell[:-1]) / 100 if cell.endswith("%") else float(cell) for cell in cells]
     return list(map(float, cells))
 
 
-def _is_number(cell: str) -> bool:
-    """Say whether a cell holds a number."""
+def _is_score(cell: str) -> bool:
+    """Say whether a cell holds a number, which may be a percentage."""
     try:
-        _as_numbers([cell])
+        _as_scores([cell])
     except ValueError:
         return False
     return True
+
+
+def _is_number(cell: str) -> bool:
+    """Say whether a label or the name of a column is a number; 5% may be the name of a class."""
+    return "%" not in cell and _is_score(cell)
