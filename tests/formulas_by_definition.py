@@ -128,10 +128,10 @@ def biased(p, j, logs):
     u = [mpf(p["bias_betas"][j]) * a + mpf(b) for a, b in zip(logs, p["biases"][j], strict=True)]
     if j > 0 and "interactions" in p:
         floored = {k: max(logs[k], mpf(-12)) for k in possible}
-        mean = mpmath.fsum(floored.values()) / len(possible)
+        centre = -mpmath.log(2) if len(logs) == 2 else mpmath.fsum(floored.values()) / len(possible)
         for k in possible:
             row = p["interactions"][j - 1][k]
-            u[k] += mpmath.fsum(mpf(row[i]) * (floored[i] - mean) for i in possible)
+            u[k] += mpmath.fsum(mpf(row[i]) * (floored[i] - centre) for i in possible)
     return softmax(u)
 
 

@@ -160,6 +160,7 @@ FITTED_ON = (
     Field("length_normalised", check_flag, "record.fitted_on.length_normalised", optional=True),
     Field("positions", check_flag, "record.fitted_on.positions", optional=True),
     Field("dim", count(0, MAX_AXES), "record.fitted_on.dim", optional=True),
+    Field("renormalised", check_flag, "record.fitted_on.renormalised", optional=True),
 )
 BASELINE_ADDED = ("mean_probabilities", "label_frequencies", "class_variances")  # since the first files
 BASELINE = tuple(
@@ -276,8 +277,11 @@ def read_model(content: Json, method: Method, options: Mapping[str, Any]) -> Mod
     solver, status = parse_message(solution.pop("message"), converged=solution.pop("converged"))
     if "fitted_on" in record:
         record["fitted_on"] = fitted_on = FittedOn(**record["fitted_on"])
-        if fitted_on.floor is not None and fitted_on.kind != "probabilities":
-            raise InputError("fitted_on.floor is for probabilities only")
+        for name in ("floor", "renormalised"):
+            if getattr(fitted_on, name) is not None and fitted_on.kind != "probabilities":
+                raise InputError(f"fitted_on.{name} is for probabilities only")
+        if fitted_on.positions and "adaptation" in content:
+            raise InputError("adaptation is for classes, and fitted_on.positions must not be true")
     if "baseline" in record:
         record["baseline"] = baseline = Baseline(**record["baseline"])
         for smaller, name, larger in (

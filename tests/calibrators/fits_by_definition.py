@@ -177,6 +177,12 @@ def posterior_of(jacobian, log_p, weights, precision, top=None):
     return np.linalg.inv(fisher + precision)
 
 
+def centred(logs):
+    """Return what the interactions multiply: log(2 p) of two classes, else the logs minus their mean."""
+    floored = np.maximum(logs, -12)
+    return floored + np.log(2) if logs.shape[1] == 2 else floored - floored.mean(axis=1, keepdims=True)
+
+
 class BiasObjective:
     """The negative log posterior of [log T, bias, columns of M], of log-probabilities or of logits.
 
@@ -185,8 +191,7 @@ class BiasObjective:
 
     def __init__(self, cal, kind, logs, labels, weights, deviations):
         self.cal, self.kind, self.logs, self.labels, self.weights = cal, kind, logs, labels, weights
-        floored = np.maximum(logs, -12)
-        self.x = floored - floored.mean(axis=1, keepdims=True)
+        self.x = centred(logs)
         n_classes = logs.shape[1]
         self.variances = np.repeat(np.square(deviations), [1, n_classes, n_classes**2])
 
@@ -236,11 +241,10 @@ def matched_frequencies(logs, labels, weights, pseudo_rows):
     return bias_of(weights), total
 
 
-def weights_of_kinds(unchanged, held_out):
+def weights_of_kinds(unchanged, held_out, power):
     """Return the weights of the four kinds by their sums over left-out rows."""
-    shares = np.array([0.3, 0.2, 0.3, 0.15, 0.05]) * np.exp(
-        (np.array([unchanged, *held_out]) - unchanged) / 2
-    )
+    gains = power * (np.array([unchanged, *held_out]) - unchanged)
+    shares = np.array([0.3, 0.2, 0.3, 0.15, 0.05]) * np.exp(gains)
     shares[1:] *= shares[1:] >= 0.02 * shares.sum()
     return shares[1:] / shares.sum()
 

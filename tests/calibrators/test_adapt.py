@@ -8,9 +8,15 @@ import pytest
 from compared import COMPARED
 
 from temperance import TemperatureScaling, load, metrics
-from temperance.calibrators import TemperatureCalibrator, fit_record
+from temperance.calibrators import TemperatureCalibrator, fit_record, label_shift
 from temperance.core import frequencies
-from temperance.core.frequencies import LabelFrequencies, ProbabilityRows, estimate_frequencies
+from temperance.core.frequencies import (
+    FrequencyEstimate,
+    LabelFrequencies,
+    ProbabilityRows,
+    estimate_frequencies,
+    label_frequencies,
+)
 from temperance.data import simulate
 from temperance.errors import InputError
 
@@ -358,3 +364,20 @@ def test_names_of_classes_cannot_control_the_terminal(task):
     assert all(line.isprintable() for line in said.splitlines())
     assert "\\x1b[31mred" in said
     assert "two\\nlines" in said
+
+
+def test_mean_probabilities_of_few_rows_count_if_they_are_all_the_rows():
+    task = simulate(n_rows=60, n_classes=3, random_state=0)
+    model = TemperatureScaling().fit(task.logits, task.labels).model_
+    assert model.n_rows < label_shift.SAMPLED_ROWS_PER_CLASS * model.n_classes
+    expected = label_shift._expected_frequencies(model, label_frequencies(model.class_counts))
+    mean = model.record.baseline.mean_probabilities
+    np.testing.assert_allclose(expected.frequencies, label_frequencies(60 * mean).frequencies)
+
+
+def test_a_frequency_as_precise_as_from_labels_is_not_doubtful():
+    pi, n_rows = np.array([0.01, 0.99]), 20
+    estimate = FrequencyEstimate(pi, np.array([0.006, 0.006]), 1, converged=True)
+    fitted = LabelFrequencies(pi, np.array([True, True]))
+    assert not label_shift._is_doubtful(estimate, fitted, n_rows).any()
+    assert label_shift._is_doubtful(estimate, fitted, 10**6).tolist() == [True, False]

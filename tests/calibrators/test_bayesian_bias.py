@@ -276,3 +276,13 @@ def test_a_weight_of_k_is_the_row_k_times(seed):
         logits.repeat(times, axis=0), task.labels.repeat(times)
     )
     np.testing.assert_allclose(weighted.predict_proba(logits), repeated.predict_proba(logits), atol=1e-6)
+
+
+def test_the_parameters_of_the_bias_are_counted():
+    task = simulate(n_rows=2000, n_classes=3, random_state=0)
+    logits = task.logits + np.array([2.0, 0, 0])
+    without, with_bias = (
+        BayesianTemperatureScaling(class_bias=bias).fit(logits, task.labels).n_parameters_
+        for bias in (False, True)
+    )
+    assert with_bias > without + 2

@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+import sklearn
 from compared import COMPARED
 from sklearn.linear_model import LogisticRegression
 
@@ -118,7 +119,7 @@ def test_a_metric_gets_an_interval_on_request(stranger, compared):
 def test_a_method_that_fails_is_a_row_that_says_so(stranger, compared):
     result = compared({"b": stranger.Broken(), "ts": "ts"})
     assert result.failures == {"b": "RuntimeError: not today"}
-    assert "b        failed: RuntimeError: not today" in str(result)
+    assert "b failed: RuntimeError: not today" in str(result)
     assert result.to_dict()["failures"] == result.failures
     assert result.recommended == "ts"
 
@@ -149,7 +150,7 @@ def test_the_report_says_what_a_method_from_outside_does(stranger, compared, tmp
     result.save_report(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert result.results["sure"].changed_share == 0
-    assert "It may change decisions, but changes none on the test rows." in page
+    assert "may change predictions, but changes none on these rows." in page
     assert "broken failed: RuntimeError: not today" in page
     assert "temperance fit" not in page  # which could not save it
 
@@ -185,7 +186,7 @@ def test_a_method_is_found_by_its_entry_point_and_by_its_import_path(stranger):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["best"], "one of ts, .*announced.*or package.module:Class; found 'best'"),
+        (["best"], "no method 'best'.* Name package.module:Class, or one of ts, .*announced"),
         (["stranger:Nobody"], "'stranger:Nobody' must name an object"),
         ([object()], "object has no fit"),
         ("ts", r"such as \['ts'\]"),
@@ -269,6 +270,18 @@ def test_the_methods_of_scikit_learn_are_available(key, n_classes):
     if key == "sklearn-temperature":  # the same problem, by another solver
         theirs, ours = (result.results[name].scores["nll"].value for name in (key, "ts"))
         assert theirs == pytest.approx(ours, rel=1e-4)
+
+
+@pytest.mark.parametrize("key", ["sklearn-temperature", "sklearn-sigmoid", "sklearn-isotonic"])
+@pytest.mark.parametrize("routing", [False, True])
+def test_weights_of_scikit_learns_methods_repeat_rows_without_a_warning(key, routing):
+    val, weights = simulate(200, 3, random_state=1), np.arange(200) % 3 + 1
+    with sklearn.config_context(enable_metadata_routing=routing):  # a warning is an error here
+        weighted = find_method(key)().fit(val.logits, val.labels, sample_weight=weights)
+    repeated = find_method(key)().fit(val.logits.repeat(weights, 0), val.labels.repeat(weights))
+    np.testing.assert_allclose(
+        weighted.predict_proba(val.logits), repeated.predict_proba(val.logits), atol=1e-4
+    )
 
 
 def test_a_class_without_rows_gets_probability_zero():

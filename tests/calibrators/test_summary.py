@@ -79,7 +79,13 @@ def test_hts_says_which_rows_are_overconfident(slope, words):
     ("weight", "words"), [(1.9, "no clear"), (2.1, "unsure predictions"), (-2.1, "sure")]
 )
 def test_a_weight_of_two_standard_errors_is_a_clear_relation(weight, words):
-    assert _entropy_weight_in_words(weight, np.array(1.0)).startswith(words)
+    assert _entropy_weight_in_words(weight, np.array(1.0), np.array([1.0, 2.0, 3.0])).startswith(words)
+
+
+@pytest.mark.parametrize(("highest", "words"), [(1.04, "a small effect"), (1.06, "unsure predictions need")])
+def test_a_certain_effect_that_is_small_is_called_small(highest, words):
+    quantiles = np.array([1.0, 1.01, highest])
+    assert _entropy_weight_in_words(0.0065, np.array(0.0026), quantiles).startswith(words)
 
 
 def test_lts_names_the_most_and_least_overconfident_classes_in_order_with_their_errors():

@@ -13,7 +13,7 @@ from temperance.core import class_bias as stage
 from temperance.core.class_bias import ClassBias, ClassBiasLikelihood, fit_class_bias
 from temperance.core.features import CLASS_BIASES, LOG_PROB_FLOOR, MAX_INTERACTING
 from temperance.core.fisher import fisher_scoring
-from temperance.core.kernels import centred
+from temperance.core.kernels import Offsets, biased, centred
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import FitData, Prior
 from temperance.core.row_block import RowBlock
@@ -446,7 +446,9 @@ def test_weights_are_those_of_the_rule(n_classes, n_rows):
     found = fit(base, y)
     prior = [0.2, 0.3, 0.15, 0.05] if n_classes <= 20 else [0.2, 0.3]
     unchanged = base[np.arange(n_rows), y].sum()
-    shares = [p * np.exp((kind.held_out - unchanged) / 2) for p, kind in zip(prior, found.kinds, strict=True)]
+    power = 1.0 if n_classes == 2 else 0.5
+    gains = [power * (kind.held_out - unchanged) for kind in found.kinds]
+    shares = [p * np.exp(gain) for p, gain in zip(prior, gains, strict=True)]
     total = 0.3 + sum(shares)
     kept = [share if share >= 0.02 * total else 0.0 for share in shares]
     np.testing.assert_allclose(found.weights, np.array(kept) / (0.3 + sum(kept)), rtol=1e-9)
@@ -511,7 +513,8 @@ def mean_by_definition(z, logs, reference, weights, betas, biases, interactions)
         if interactions is not None and j > 0:
             some = np.isfinite(given)
             floored = np.maximum(given[some], LOG_PROB_FLOOR)
-            u = u + interactions[j - 1][:, some] @ (floored - floored.mean())
+            centre = -np.log(2) if len(given) == 2 else floored.mean()
+            u = u + interactions[j - 1][:, some] @ (floored - centre)
         result = result + weight * softmax(u)
     return result
 
@@ -554,3 +557,32 @@ def test_logits_of_any_scale_have_the_same_class_bias():
     for scale in (1e-5, 1e5, 1e9):
         got = RowBlock(base * scale).class_biases(p.copy(), scale, *numbers)
         np.testing.assert_allclose(got, want, rtol=1e-9)
+
+
+def test_a_large_bias_leaves_the_digits_of_log_probabilities():
+    offsets = Offsets.of(np.array([0.0, 1e8, 1e8 - 8]), 2)
+    found = biased(np.zeros((1, 2)), offsets)
+    np.testing.assert_allclose(found, log_softmax([[8.0, 0.0]], axis=1), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_bias_of_logits_does_not_depend_on_a_temperature_that_makes_them_nearly_equal(n_classes):
+    base, y = task(400, n_classes)
+    losses = []
+    for scale in (1e-1, 1e-2):
+        logs = log_softmax(scale * base, axis=1)
+        found = fit(logs, y)
+        losses.append(mean_loss(apply(found, logs, alone(found, 3)), y))
+    assert losses[1] == pytest.approx(losses[0], rel=0.01)
+    assert losses[1] < 0.9 * np.log(n_classes)
+
+
+def test_with_two_classes_a_bias_follows_a_curve_of_the_log_odds():
+    rng = np.random.default_rng(5)
+    odds = rng.uniform(-4, 4, 4000)
+    truth = np.where(odds < 0, 0.2 * odds, 2.0 * odds)  # a knee that neither a slope nor an intercept gives
+    y = (rng.random(4000) < 1 / (1 + np.exp(-truth))).astype(np.intp)
+    base = log_softmax(np.column_stack([-odds / 2, odds / 2]), axis=1)
+    found = fit(base, y)
+    exact = log_softmax(np.column_stack([-truth / 2, truth / 2]), axis=1)
+    assert mean_loss(apply(found, base, found.weights), y) < mean_loss(exact, y) + 0.003

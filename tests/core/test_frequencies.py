@@ -140,3 +140,10 @@ def test_few_rows_without_a_shift_cost_little_and_a_strong_shift_is_followed(n_c
         costs.append(np.mean(cost))
     assert costs[0] < 0.01
     assert costs[1] < -0.02
+
+
+def test_a_block_shorter_than_two_steps_has_a_row_for_the_hessian():
+    probs = softmax(np.random.default_rng(0).normal(size=(3, 4)), axis=1)
+    for start in range(40):
+        _, _, outer = frequencies._block_sums(np.ones(4), 1000, probs, start, start + 3, None)
+        np.testing.assert_allclose(outer.sum(), 3)  # each row of q sums to 1

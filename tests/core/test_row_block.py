@@ -187,3 +187,8 @@ def test_the_largest_number_of_a_row_may_be_too_large_for_its_exponential():
         log_sums, [2000 + np.log1p(np.exp(-1)), -2000 + np.log1p(np.exp(-1))], rtol=1e-14
     )
     np.testing.assert_allclose(sums, 1 + np.exp(-1), rtol=1e-14)
+
+
+def test_at_a_temperature_of_one_an_impossible_class_stays_impossible():
+    block = RowBlock(np.array([[0.0, 1.0, -np.inf]]))
+    np.testing.assert_array_equal(np.isneginf(block.floored_log_probs(1.0)), [[False, False, True]])

@@ -123,3 +123,17 @@ def test_one_row_is_read_only_its_result_can_be_kept_and_changed_and_bad_rows_ar
     with pytest.raises(temperance.InputError, match="found NaN in 1 row"):
         calibrator.predict_proba([[1.0, np.nan, 0.0]])
     assert calibrator.predict_proba(np.empty((0, 3))).shape == (0, 3)
+
+
+def test_the_fast_path_takes_plain_rows_of_the_last_axis_up_to_its_size():
+    task = simulate(n_rows=50, n_classes=4, random_state=0)
+    plain = temperance.TemperatureScaling().fit(task.logits, task.labels).model_
+    assert all(model.are_plain_rows(plain, task.logits, dim, None) for dim in (None, -1, 1))
+    first = temperance.TemperatureScaling().fit(task.logits.T, task.labels, dim=0).model_
+    assert not model.are_plain_rows(first, task.logits, None, None)
+    assert model.are_plain_rows(first, task.logits, 1, None)
+    most = np.zeros((model.MAX_FEW_NUMBERS // 4, 4))
+    assert model._are_few_and_bounded(most)
+    assert not model._are_few_and_bounded(np.zeros((len(most) + 1, 4)))
+    for limit in (model.MAX_BOUNDED, -model.MAX_BOUNDED):
+        assert not model._are_few_and_bounded(np.array([[0.0, limit]]))

@@ -94,7 +94,7 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         all of them). It repairs classes that are predicted too often or too seldom, but the predicted class
         may then change. "auto" averages no change, class frequencies matched to those of the labels, and a
         bias of each class, of calibrated log-probabilities or of logits, with weights by how well each
-        predicts left-out rows.
+        predicts left-out rows. If columns are positions, "auto" has no bias.
     prior : "population", "weak" or a path
         The prior that comes with the package, a weakly informative one, or the file of a prior that
         `temperance.learning` learned from other tasks.
@@ -106,7 +106,8 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
     coefficients_ : (5,) array
         b, and w of log entropy, of its square, and of the gaps from the top logit to the third and the mean.
     class_shift_ : (K,) array
-        v; 0 for a class that no calibration row predicts, and beyond the 500 predicted most often.
+        v; 0 for a class that no calibration row predicts, and beyond the 500 predicted most often. There is
+        none if columns are positions.
     map_knots_, map_slopes_ : (9,) arrays
         Where the slope of the map changes, in units of log-probability, and the slope above each knot.
 
@@ -173,6 +174,11 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         return read_population(self.prior)
 
     def _fit(self, data: FitData) -> Model:
+        if data.positions and self.class_bias is True:
+            raise InputError(
+                "class_bias=True adds a bias for each class, so columns must be classes; found positions. "
+                "Use class_bias='auto' or False: for positions, neither has a bias."
+            )
         population = self._population()
         design = build_design(data, population)
         if design.mismatch is not None:
@@ -181,7 +187,7 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         posterior = _posterior(objective, design, population, data.n_rows)
         formula, solution = _formula(posterior, design, population, data), posterior.solution
         n_parameters = float(formula.effective_parameters.sum())
-        if self.class_bias is not False:
+        if self.class_bias is not False and not data.positions:
             behind, on_logits = data.transformed(partial(_log_probabilities, formula)), None
             if self.class_bias == "auto" and data.n_classes <= MAX_INTERACTING:
                 on_logits = data.transformed(partial(_log_probabilities_at, design.reference))
@@ -206,7 +212,10 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         return self._apply("log_temperature_std", logits, dim, from_probs)
 
     def _describe(self) -> list[str]:
-        formula = "p = E softmax(-map(-log softmax(z / T0)) T0 / T), log T = b + w . phi + v[class]"
+        model = model_of(self)
+        shift = getattr(self, "class_shift_", np.empty(0))  # positions have none
+        formula = "p = E softmax(-map(-log softmax(z / T0)) T0 / T), log T = b + w . phi"
+        formula += " + v[class]" * (shift.size > 0)
         errors = self.standard_errors_["coefficients"]
         logs = self.coefficients_[0] + 1.96 * errors[0] * np.array([-1, 1])
         inside = np.clip(logs, -MAX_LOG_TEMPERATURE, MAX_LOG_TEMPERATURE)
@@ -217,17 +226,21 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
             f"T of a typical row: {typical[0]:.3g} to {typical[1]:.3g} (95 % credible interval)",
             f"prior: {self.options_['prior']}; effective parameters by block (tau scales its variance):",
         ]
-        sizes = 1, SIZE - 1, int(np.count_nonzero(self.class_shift_)), len(KNOTS) - 1
+        sizes = 1, SIZE - 1, int(np.count_nonzero(shift)), len(KNOTS) - 1
         rows = zip(BLOCKS, sizes, self.taus_, self.effective_parameters_, strict=True)
-        lines += [f"  {name}: {used:.1f} of {size}, tau = {tau:.3g}" for name, size, tau, used in rows]
+        lines += [
+            f"  {name}: {used:.1f} of {size}, tau = {tau:.3g}" for name, size, tau, used in rows if size
+        ]
         terms = ("b", *(f"w, {feature}" for feature in SHAPE_FEATURES))
         for name, value, error in zip(terms, self.coefficients_, errors, strict=True):
             lines.append(f"  {name}: {value:+.3f} \u00b1 {error:.2g}")
         lines += map_in_words(self.map_knots_, self.map_slopes_, self.standard_errors_["map_slopes"])
-        if not model_of(self).formula.keeps_class:
+        if not model.formula.keeps_class:
             lines += self._describe_bias()
         elif self.options_["class_bias"] is not False:
-            lines.append("class bias: not used; it does not improve the prediction of left-out rows")
+            why = "it does not improve the prediction of left-out rows"
+            why = "the columns are positions, not classes" if model.of_positions else why
+            lines.append(f"class bias: not used; {why}")
         return lines
 
     def _describe_bias(self) -> list[str]:
@@ -309,7 +322,7 @@ def build_design(data: FitData, population: Population) -> Design:
     reference, level_tau, loss_at_limit = _reference(some, single.temperature, population, expected)
     centre, deviation = mean_and_deviation(data, partial(shape_features, reference=reference))
     (information,) = some.total(partial(slope_weights, reference=reference))
-    group_of_class, class_of_group = _groups(predicted)
+    group_of_class, class_of_group = _groups(predicted * (not data.positions))
     return Design(
         reference=reference,
         level_tau=level_tau,
@@ -361,7 +374,10 @@ def _reference(
 
 
 def _groups(count: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the group of each class (-1 for none) and each group's class: the most often predicted ones."""
+    """Return the group of each class (-1 for none) and each group's class: the most often predicted ones.
+
+    Positions are not counted, so they have no groups.
+    """
     often = np.sort(np.argsort(-count, kind="stable")[:MAX_CLASS_TEMPERATURES])
     classes = often[count[often] > 0]
     group = np.full(len(count), -1, np.intp)
@@ -413,8 +429,6 @@ def _formula(posterior: Posterior, design: Design, population: Population, data:
         spread=design.spread,
         coefficients=mode[:SIZE],
         covariance=covariance[:SIZE, :SIZE],
-        class_shift=shift,
-        class_covariance=by_class,
         taus=np.array(list(posterior.taus.values())),
         effective_parameters=np.array(list(posterior.effective.values())),
         temperature_limits=np.array([link.lower, link.upper]),
@@ -422,6 +436,9 @@ def _formula(posterior: Posterior, design: Design, population: Population, data:
         map_slopes=slopes_of(design.basis, mode[design.n_coefficients :])[0],
         uniform_weight=PSEUDO_ROWS_WITH_RANDOM_LABEL / (PSEUDO_ROWS_WITH_RANDOM_LABEL + data.total_weight),
         averaged_variance=AVERAGED_VARIANCE,
+        class_shift=None if data.positions else shift,
+        class_covariance=None if data.positions else by_class,
+        max_entropy=float(np.log(n_classes)) if data.positions else None,
     )
 
 

@@ -31,7 +31,7 @@ from temperance.core.arrays import AnyArray, Vector
 from temperance.core.blocks import number_of_threads
 from temperance.core.objective import FitData
 from temperance.core.solution import Solution
-from temperance.errors import InputError
+from temperance.errors import InputError, Remedy
 from temperance.formulas.fit_record import Baseline, FittedOn
 from temperance.formulas.model import Formula, Model, apply, apply_to_rows, are_plain_rows
 from temperance.inputs.containers import (
@@ -162,15 +162,17 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         dim: int = -1,
         ignore_index: int | None = None,
         from_probs: bool = False,
+        renormalise: bool = False,
+        positions: bool = False,
     ) -> Self:
         """Fit to the logits and labels of rows that the classifier was not trained on.
 
         Parameters
         ----------
         logits : (N, K) array, memory map, tensor, DataFrame, or Dask array or frame
-            The classifier's scores; (N,) for a binary classifier, the logit of class 1. Arrays and tensors
-            may have more axes: every token or pixel is a row.
-        labels : (N,) integers or names
+            The classifier's scores; (N,) or (N, 1) for a binary classifier, the logit of class 1. Arrays and
+            tensors may have more axes: every token or pixel is a row.
+        labels : (N,) integers, whole numbers as floats, or names
             The column of each row's true class; its name, if the columns of a DataFrame or `classes` have
             the names. For logits with more axes, the shape without that of the classes.
         sample_weight : numbers >= 0 in the shape of the labels, optional
@@ -185,6 +187,13 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
             Whether `logits` are probabilities, (N, K) or (N,), whose logarithms are calibrated. Then
             `predict_proba(probs, from_probs=True)` and the other methods take probabilities too, raise small
             ones to the same floor (`probability_floor`), and refuse them as logits.
+        renormalise : bool
+            With `from_probs`: whether each row, here and later, is divided by its sum. For probabilities that
+            were rounded, percentages or votes.
+        positions : bool
+            Whether columns are positions without a meaning, such as the options of a multiple-choice question
+            (-inf where a question has fewer). Then no term belongs to a column: LTS and HnLTS are refused,
+            and `bayes-bias` is `bayes`. All methods but PTS take any number of columns later.
 
         Examples
         --------
@@ -200,30 +209,42 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
 
         Later pixels are read with the same `dim`, unless you pass another.
 
+        >>> options = TemperatureScaling().fit(task.logits, task.labels, positions=True)
+        >>> options.predict_proba([[2.0, 1.0, 0.5, 0.0]]).shape
+        (1, 4)
+
         >>> from_probs = TemperatureScaling().fit(task.probabilities, task.labels, from_probs=True)
         >>> from_probs.predict_proba([[0.7, 0.3, 0.0]], from_probs=True).round(1)
         array([[0.7, 0.3, 0. ]])
         """
         self._check_options()
         number_of_threads()  # raises if the environment variable is not valid
-        names, fitted_on, rows = column_names(logits), FittedOn(), logits
+        names, fitted_on, rows = column_names(logits), FittedOn(positions=positions or None), logits
+        if renormalise and not from_probs:
+            raise InputError(
+                "renormalise is for probabilities; found logits.", remedy=Remedy("from_probs", (True,))
+            )
         if from_probs:
-            fitted_on = FittedOn("probabilities", probability_floor(logits))
-            rows = logits_from_probs(logits, fitted_on.floor)
+            floor = probability_floor(logits, renormalise=renormalise)
+            fitted_on = replace(
+                fitted_on, kind="probabilities", floor=floor, renormalised=renormalise or None
+            )
+            rows = logits_from_probs(logits, floor, renormalise=renormalise)
             classes = names.tolist() if classes is None and names is not None else classes
         data, class_names, at = _open_rows(
             rows, labels, sample_weight, classes, dim, ignore_index, from_probs
         )
+        data.positions = positions
         for name in list(vars(self)):
             if name.endswith("_"):
                 delattr(self, name)  # of an earlier fit
-        model = record_fit(self._fit(data), data, class_names)
+        model = record_fit(self._fit(data), data, None if positions else class_names)
         model = record_source(model, replace(fitted_on, dim=at), None)
         # Later steps may read the rows again. The solver's own numbers are in the formula, and not in a file.
         solution = replace(model.solution, passes=data.passes, parameters=np.empty(0), covariance=None)
         self.model_ = replace(model, solution=solution)
         self.n_features_in_ = data.n_classes
-        if names is not None:
+        if names is not None and not positions:
             self.feature_names_in_ = names
         if not solution.converged:
             warnings.warn(
@@ -353,8 +374,10 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         if wanted == "default" or not isinstance(result, np.ndarray) or result.ndim != 2:
             return result
         columns = getattr(logits, "columns", None)
-        names = self.get_feature_names_out() if columns is None else columns
-        return ADAPTERS_MANAGER.adapters[wanted].create_container(result, logits, columns=names)
+        if columns is None:
+            own = result.shape[1] == self.n_classes_  # there may be more or fewer positions
+            columns = self.get_feature_names_out() if own else range(result.shape[1])
+        return ADAPTERS_MANAGER.adapters[wanted].create_container(result, logits, columns=columns)
 
     def adapt(
         self, logits: Any = None, *, priors: ArrayLike | None = None, from_probs: bool | None = None
@@ -394,6 +417,11 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
             found = "neither" if logits is None else "both"
             raise InputError(f"adapt takes unlabelled logits or priors; found {found}. Pass one of them.")
         model, adapted = model_of(self), copy(self)
+        if model.of_positions:
+            raise InputError(
+                f"adapt is for class frequencies; found a {model.name} that was fitted on positions, which "
+                "are not classes. Use it as it is."
+            )
         if logits is not None:
             self._check_names(logits)
         adapted.model_ = (
@@ -405,11 +433,12 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         """Describe the fitted calibrator in words and numbers."""
         model = model_of(self)
         formula, *numbers = self._describe()
+        columns = "positions" if model.of_positions else "classes"
         errors = "; \u00b1 is one standard error" if model.standard_errors else ""
         lines = [
             f"{type(self).__name__} ({self.key.upper()})",
             formula,
-            f"{model.n_classes} classes, fitted on {model.n_rows} rows{errors}",
+            f"{model.n_classes} {columns}, fitted on {model.n_rows} rows{errors}",
             *numbers,
         ]
         if model.temperature_quantiles is not None:

@@ -2,8 +2,8 @@
 
 A method is named by its key, by the name under which a package registers it (an entry point of the group
 `temperance.calibrators`), or by `package.module:Class`; or it is given as a calibrator or any such object. An
-object is copied for every fit. It gets sample weights only if its `fit` takes them, and rows with masked
-classes only if its `supports_masked_classes` is true.
+object is copied for every fit. It gets `sample_weight` and `positions` only if its `fit` takes them, and rows
+with masked classes only if its `supports_masked_classes` is true.
 """
 
 from __future__ import annotations
@@ -17,8 +17,14 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
-from temperance.calibrators.registry import CALIBRATORS, Method, method_style
-from temperance.errors import InputError, excerpt, guess
+from temperance.calibrators.registry import (
+    CALIBRATORS,
+    UNCALIBRATED,
+    Method,
+    method_style,
+    unknown_method,
+)
+from temperance.errors import InputError
 from temperance.loaders import load_object
 
 ENTRY_POINTS = "temperance.calibrators"
@@ -28,13 +34,18 @@ Methods = Sequence[Any] | Mapping[str, Any]
 
 
 def find_methods(given: Methods) -> dict[str, Method]:
-    """Return methods by name, from keys, calibrators or other objects."""
+    """Return methods by name, from keys, calibrators or other objects.
+
+    "none" is not among them: the classifier itself is part of every comparison and study.
+    """
     if isinstance(given, str):
         raise InputError(f"methods must be a list of keys, such as [{given!r}]; found the string {given!r}.")
     if isinstance(given, Mapping):
         return {name: find_method(one, name) for name, one in given.items()}
     methods: dict[str, Method] = {}
     for one in given:
+        if isinstance(one, str) and one == UNCALIBRATED:
+            continue
         method = find_method(one)
         if method.key in methods and not isinstance(one, str):
             raise InputError(
@@ -64,10 +75,7 @@ def _named(key: str) -> Any:
     if ":" in key:
         return load_object(key)
     known = [*CALIBRATORS, *sorted(announced)]
-    raise InputError(
-        f"the method must be one of {', '.join(known)}, or package.module:Class; found {excerpt(key)}.",
-        advice=guess(key, known),
-    )
+    raise unknown_method(key, known, "package.module:Class, or ")
 
 
 def _of_object(given: Any, name: str) -> Method:
@@ -87,8 +95,16 @@ def _copy(prototype: Any, **options: Any) -> Any:
     return copy.set_params(**options) if options else copy
 
 
-def fit(calibrator: Any, logits: Any, labels: Any, weights: Any = None) -> Any:
-    """Fit a calibrator of any kind; weights go only to those whose fit takes them."""
-    takes = weights is not None and has_fit_parameter(calibrator, "sample_weight")
-    calibrator.fit(logits, labels, **({"sample_weight": weights} if takes else {}))
+def fit(calibrator: Any, logits: Any, labels: Any, weights: Any = None, *, positions: bool = False) -> Any:
+    """Fit a calibrator of any kind; weights, and that columns are positions, go to a fit that takes them."""
+    given = {"sample_weight": weights, "positions": positions or None}
+    calibrator.fit(
+        logits,
+        labels,
+        **{
+            name: value
+            for name, value in given.items()
+            if value is not None and has_fit_parameter(calibrator, name)
+        },
+    )
     return calibrator

@@ -30,7 +30,7 @@ from temperance.core.objective import FitData, LogLikelihood, Objective
 from temperance.core.ops import NUMPY
 from temperance.core.predictors import Linear, Softplus
 from temperance.core.solution import Solution
-from temperance.errors import on_one_line
+from temperance.errors import InputError, on_one_line
 from temperance.formulas.hnlts import (
     EntropyFormula,
     EntropyLinearFormula,
@@ -50,6 +50,7 @@ STEEPER = 2.0
 MIN_GAIN = 1e-7  # of the mean loss: a difference that rounding cannot make
 # A steeper predictor is a step function: T of every row is at a limit, and the slope is not identified.
 MAX_SLOPE = 10.0
+SMALL_RANGE = 1.05  # of T over nine in ten rows, as a ratio: less changes no probability much
 SLOPES = np.array([-5.0, -1.0, 1.0, 5.0])
 CROSSINGS = np.array([0.1, 0.5, 0.9])  # quantiles of the log entropy
 
@@ -113,6 +114,11 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
     def _fit(self, data: FitData) -> Model:
         if self.solver == "sgd":
             data.require_in_memory("solver='sgd' draws rows at random")
+        if data.positions and self.formula_type.uses_logits:
+            raise InputError(
+                f"{type(self).__name__} has a weight for each class, so columns must be classes; found "
+                "positions. Use bayes, ts or hts."
+            )
         if self.formula_type.uses_logits:
             data.total(partial(_require_unmasked, type(self).__name__))
         single = fit_single_temperature(data, exact=False)
@@ -130,7 +136,11 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
             theta = solution.parameters
         return self._model(
             data,
-            self.formula_type(temperature_limits=limits, **self._split(self._centred(theta, data.n_classes))),
+            self.formula_type(
+                temperature_limits=limits,
+                max_entropy=float(np.log(data.n_classes)) if data.positions else None,
+                **self._split(self._centred(theta, data.n_classes)),
+            ),
             solution,
             standard_errors=self._errors(solution.covariance, len(theta), data.n_classes),
             temperature_quantiles=objective.temperature_quantiles(theta, QUANTILES),
@@ -188,7 +198,7 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
         lines = [self.formula, f"b = {estimate(self.intercept_, errors.get('intercept'))}"]
         if self.formula_type.uses_entropy:
             error = errors.get("entropy_weight")
-            words = _entropy_weight_in_words(self.entropy_weight_, error)
+            words = _entropy_weight_in_words(self.entropy_weight_, error, self.model_.temperature_quantiles)
             lines.append(f"w_H = {estimate(self.entropy_weight_, error)}: {words}")
         if self.formula_type.uses_logits:
             weights, error = self.class_weights_, errors.get("class_weights")
@@ -310,10 +320,12 @@ class EntropyLinearTemperatureScaling(LinearPredictorCalibrator):
     formula: ClassVar[str] = "T(z) = softplus(w_L . (z - mean z) + w_H log Hbar(z) + b)"
 
 
-def _entropy_weight_in_words(weight: float, error: Vector | None) -> str:
-    """Say what the weight of the log entropy means here."""
+def _entropy_weight_in_words(weight: float, error: Vector | None, quantiles: Vector | None) -> str:
+    """Say what the weight of the log entropy means here, and whether its effect on T matters."""
     if error is not None and abs(weight) < 2 * float(error):
         return "no clear relation: sure and unsure predictions are about equally over- or underconfident"
+    if quantiles is not None and quantiles[-1] < SMALL_RANGE * quantiles[0]:
+        return "a small effect: sure and unsure predictions need nearly the same temperature"
     if weight > 0:
         return "unsure predictions need a higher temperature than sure ones: they are more overconfident"
     return "sure predictions need a higher temperature than unsure ones: they are more overconfident"

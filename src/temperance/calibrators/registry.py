@@ -14,7 +14,7 @@ variants have dashes. There are more methods than plain shapes: those that only 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -249,9 +249,15 @@ def make_calibrator(key: str, **options: Any) -> Calibrator:
     ParametrizedTemperatureScaling(loss='ece')
     """
     if key not in CALIBRATORS:
-        raise InputError(
-            f"the method must be one of {', '.join(CALIBRATORS)}; found {excerpt(key)}.",
-            advice=guess(key, CALIBRATORS),
-        )
+        raise unknown_method(key, list(CALIBRATORS))
     calibrator: Calibrator = CALIBRATORS[key](**options)
     return calibrator
+
+
+def unknown_method(key: object, known: Sequence[str], other: str = "") -> InputError:
+    """Return the error for a key that is not one of the known ones; `other` is another way to name one."""
+    likely = guess(key, known)
+    if key == UNCALIBRATED:
+        likely = "none is the classifier without a calibrator: there is nothing to fit. Use its own softmax."
+    advice = f"{likely} Name {other}one of {', '.join(known)}.".lstrip()
+    return InputError(f"there is no method {excerpt(key)}.", advice=advice)

@@ -4,7 +4,9 @@
 
 W's first column is a bias for each class; the others, the interactions, let the bias of a class depend on
 the probabilities of all. In x, l is not below a floor, so that no single row has high leverage, and it is
-centred over the possible classes of the row; an impossible class has x = 0, and keeps probability 0.
+centred over the possible classes of the row; an impossible class has x = 0, and keeps probability 0. Of two
+classes, x is log(2 p) of each, so the log-odds may have different slopes at small and at large probabilities,
+as in beta calibration (Kull, Silva Filho and Flach 2017).
 With a = log T, g = du/da = -l / T and y the label's indicator:
 
     gradient  of a: (p - y) . g                  of W: (p - y) x'
@@ -33,7 +35,8 @@ repairs what the map before it has spoiled. So a prediction is the mean of no ch
 
     its prior weight times exp(1/2 sum_i log p(y_i), as predicted without row i)
 
-The factor 1/2 is caution: the sums are estimates, and a difference of a few units decides. A kind with a
+The factor 1/2 is caution: the sums are estimates, and a difference of a few units decides. With two classes
+the kinds have few parameters, and the factor is 1. A kind with a
 weight below `MIN_WEIGHT` is left out, so that where no bias helps, no predicted class changes.
 """
 
@@ -60,11 +63,14 @@ from temperance.core.solution import Solution, Solver
 # Prior weights of no change and of the kinds of class bias, chosen on public tasks with 20 to 5000 rows.
 NO_CHANGE, PRIOR_WEIGHTS = 0.3, np.array([0.2, 0.3, 0.15, 0.05])
 CAUTION = 0.5  # power of the leave-one-out likelihood
+CAUTION_OF_TWO = 1.0  # with two classes: few parameters
 MIN_WEIGHT = 0.02
 PSEUDO_ROWS = np.array([0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0])  # a, for each class
 MIN_FREQUENCY = 1e-12  # of a predicted class: in rows where it is impossible, it is 0
 # Standard deviations of interactions and biases of logits: narrow and wide.
 WIDTHS_ON_LOGITS = (0.3, 1.0), (1.0, 3.0)
+# The largest factor of the widths of interactions, where T0 makes all log-probabilities nearly equal.
+MAX_WIDENING = 1e3
 LOG_TEMPERATURE_WIDTH = 0.5  # of logits, whose temperature T0 is only a reference
 FIXED = 1e9  # so large a freedom fixes the width of a prior
 STANDARD_ERRORS = 0.02  # largest distance of a coefficient from its optimum, without a matrix
@@ -300,13 +306,33 @@ def fit_class_bias(data: FitData, on_logits: FitData | None = None, *, auto: boo
         return ClassBias(np.eye(len(kinds))[1], tuple(kinds))
     kinds[0] = _match_frequencies(data)
     if on_logits is not None:
-        kinds[2:] = [_fit_kind(on_logits, _blocks_on_logits(K, *widths)) for widths in WIDTHS_ON_LOGITS]
+        # A classifier that is wrong as often as right has a large T0, which says nothing of the slope needed.
+        (squares,) = on_logits.total(_squares)
+        spread = np.sqrt(squares[0] / (on_logits.total_weight * K))
+        widening = 1 / np.clip(spread, 1 / MAX_WIDENING, 1.0)
+        kinds[2:] = [
+            _fit_kind(on_logits, _blocks_on_logits(K, widening * of_interactions, of_bias))
+            for of_interactions, of_bias in WIDTHS_ON_LOGITS
+        ]
     (unchanged,) = data.total(_log_likelihood)
-    gains = CAUTION * (np.array([kind.held_out for kind in kinds]) - unchanged[0])
+    gains = (CAUTION_OF_TWO if K == 2 else CAUTION) * (
+        np.array([kind.held_out for kind in kinds]) - unchanged[0]
+    )
     logs = np.append(np.log(NO_CHANGE), np.log(PRIOR_WEIGHTS[: len(kinds)]) + gains)
     shares = np.exp(logs - logs.max())
     shares[1:][shares[1:] < MIN_WEIGHT * shares.sum()] = 0.0
     return ClassBias(shares[1:] / shares.sum(), tuple(kinds))
+
+
+def _squares(rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
+    """Return the sum of x squared over the classes and rows."""
+    share = np.ones(rows.n_rows) if weights is None else weights
+
+    def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector]:
+        x = centred(z).astype(np.float64)
+        return (np.array([share[i:j] @ _dots(x, x)]),)
+
+    return (rows.sum(work, rows.n_classes)[0],)
 
 
 def _log_likelihood(rows: LogitRows, weights: Vector | None) -> tuple[Vector]:

@@ -8,7 +8,9 @@ temperature T0, which makes classifiers of different scale comparable:
 
     h = log(H / log K)      its square      log(1 + gap to the third logit)      log(1 + gap to the mean)
 
-with H the entropy (h not below `LOG_ENTROPY_FLOOR`) and gaps measured from the largest logit.
+with H the entropy (h not below `LOG_ENTROPY_FLOOR`) and gaps measured from the largest logit. K is the number
+of columns at the fit. If columns are positions, there may be more or fewer at use, and a formula has its
+log K as `max_entropy`: a row has the same features whether or not missing columns are filled up with -inf.
 """
 
 from __future__ import annotations
@@ -109,13 +111,16 @@ class RowFeatures(RowNumbers, Protocol):
         """
 
 
-def normalised_log_entropy(log_entropy: Array, n_classes: int, ops: Ops) -> Array:
-    """Return log(H / log K), not below the floor."""
-    return ops.clip(log_entropy - math.log(math.log(n_classes)), LOG_ENTROPY_FLOOR, math.inf)
+def normalised_log_entropy(
+    log_entropy: Array, n_classes: int, ops: Ops, max_entropy: Array | None = None
+) -> Array:
+    """Return log(H / log K), not below the floor; `max_entropy` replaces the log K of these rows."""
+    log_max = math.log(math.log(n_classes)) if max_entropy is None else ops.log(max_entropy)
+    return ops.clip(log_entropy - log_max, LOG_ENTROPY_FLOOR, math.inf)
 
 
-def shape_features(rows: RowNumbers, reference: Array) -> Array:
+def shape_features(rows: RowNumbers, reference: Array, max_entropy: Array | None = None) -> Array:
     """Return the features of each row, (..., 4), at the reference temperature."""
     (log_entropy, gap_to_third, gap_to_mean), ops = rows.shape_at(1.0 / reference), rows.ops
-    h = normalised_log_entropy(log_entropy, rows.n_classes, ops)
+    h = normalised_log_entropy(log_entropy, rows.n_classes, ops, max_entropy)
     return ops.concat([h, h * h / 10.0, ops.log1p(gap_to_third), ops.log1p(gap_to_mean)])

@@ -219,9 +219,15 @@ def exponentiate(u: Floats) -> tuple[Vector, Vector]:
 
 
 def centred(log_probs: Floats) -> Floats:
-    """Return floored log-probabilities minus their mean over the possible classes; 0 for the others."""
+    """Return floored log-probabilities minus their mean over the possible classes; 0 for the others.
+
+    Of two classes, return log(2 p): the mean would leave one number of the two.
+    """
     possible = log_probs > -IMPOSSIBLE
     x = np.where(possible, np.maximum(log_probs, LOG_PROB_FLOOR), 0)
+    if x.shape[1] == 2:
+        x[possible] += x.dtype.type(np.log(2))
+        return x
     number = np.maximum(possible.sum(axis=1, keepdims=True), 1).astype(x.dtype)
     x -= x.sum(axis=1, keepdims=True) / number
     x[~possible] = 0

@@ -7,6 +7,8 @@ so that a fit reads the array as often as it needs new moments and no more.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +38,14 @@ class Moments:
     log_s: Vector
     mu: Vector
     v: Vector
+
+
+_pass_hook: ContextVar[Callable[[], None] | None] = ContextVar("pass_hook", default=None)
+
+
+def calling_at_each_pass(hook: Callable[[], None]) -> AbstractContextManager[None]:
+    """Call `hook` inside the context before each pass over rows or a sample of them: it shows progress."""
+    return blocks.setting(_pass_hook, hook)
 
 
 class LogitRows:
@@ -71,11 +81,16 @@ class LogitRows:
             some._located = top[index], peak[index], label_gap if labels is None else label_gap[index]
         return some
 
+    def _begin_pass(self) -> None:
+        self.passes += 1
+        if (hook := _pass_hook.get()) is not None:
+            hook()
+
     def locate(self) -> tuple[NDArray[np.intp], Floats, Vector]:
         """Return the column of each row's largest logit, that logit, and the gap to that of the label."""
         if self._located is not None:
             return self._located
-        self.passes += 1
+        self._begin_pass()
         top, peak = np.empty(self.n_rows, np.intp), np.empty(self.n_rows, self.dtype)
         label_gap = np.empty(0 if self.labels is None else self.n_rows)
 
@@ -107,7 +122,7 @@ class LogitRows:
 
     def map(self, function: Callable[[RowBlock], Any], *, log: bool = False) -> AnyArray:
         """Return what a function of rows gives for all of them, in one pass; outputs are logits if `log`."""
-        self.passes += 1
+        self._begin_pass()
         known = None if self._located is None else self._located[:2]
         return map_rows(self.values, function, log=log, block=self._block, located=known).result
 
@@ -125,7 +140,7 @@ class LogitRows:
             if variance:
                 v[i:j] = found[2]
 
-        self.passes += 1
+        self._begin_pass()
         blocks.for_each_block(self.values, work, self._block.enlarged)
         log_s, mu = np.log1p(r[:, 0], dtype=np.float64), mu[:, 0].astype(np.float64)
         return Moments(log_s, mu, v[:, 0].astype(np.float64) if variance else np.empty(0))
@@ -221,6 +236,6 @@ class LogitRows:
     def sum(self, work: blocks.BlockWork, width: int = 0, *, threads: bool = True) -> list[Vector]:
         """Add up the arrays of each block, whose rows need at least `width` numbers, in one pass."""
         self.locate()
-        self.passes += 1
+        self._begin_pass()
         size = max(1, GRAM_SIZE // max(width, self.n_classes))
         return blocks.sum_blocks(self.values, work, size, threads=threads)

@@ -279,6 +279,8 @@ class FitData:
     """Labelled rows of one array, with weights; `temperance.dask` derives from it, for rows in many parts."""
 
     in_memory = True
+    positions = False
+    """Whether the columns are positions of answers: a method then treats all of them alike."""
 
     def __init__(self, rows: LogitRows, weights: Vector | None = None) -> None:
         self.rows, self.weights = rows, weights

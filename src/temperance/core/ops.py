@@ -107,7 +107,7 @@ class TensorOps(Ops, Protocol):
     def gather(self, x: Array, index: Index) -> Array:
         """Return x at the index of its row, (..., 1)."""
 
-    def one_hot(self, index: Index, size: int) -> Mask:
+    def one_hot(self, index: Index, size: Any) -> Mask:
         """Return True at the index and False elsewhere, (..., size)."""
 
     def topk(self, x: Array, k: int) -> Array:

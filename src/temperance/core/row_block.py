@@ -127,8 +127,8 @@ class RowBlock:
         """The gaps to the top of each row."""
         if self._d is None:
             self._d = np.subtract(self.z, self.peak, out=self._room_d)
-            if not self.bounded:
-                np.maximum(self._d, LOWEST[self.z.itemsize], out=self._d)
+            if not self.bounded:  # np.maximum takes three times as long as np.clip
+                np.clip(self._d, LOWEST[self.z.itemsize], 0.0, out=self._d)
         return self._d
 
     def _working(self, x: Any) -> Any:
@@ -292,7 +292,9 @@ class RowBlock:
         return projected.item() if self.is_single else projected[:, None]
 
     def _softmax(self, beta: Any, out: Floats | None) -> Floats:
-        e = self._exponentials(self.d, beta)
+        # The exponential of a masked class is 0 without the finite gap that other sums need.
+        gaps = np.subtract(self.z, self.peak, out=self._room_e) if self._d is None else self._d
+        e = self._exponentials(gaps, beta)
         return np.multiply(e, self.z.dtype.type(1) / self._sum(e), out=out, order="C")
 
     def divide(self, temperature: Matrix | float) -> Floats:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from temperance.core.features import IMPOSSIBLE, LOG_ENTROPY_FLOOR, LOG_PROB_FLOOR, ON_LOGITS_FROM
 from temperance.core.maps import MAP_SEGMENTS
@@ -30,16 +31,19 @@ class _Gaps:
     d: Array
 
 
-def _gaps_of(z: Array, n_classes: int, ops: TensorOps) -> _Gaps:
+def _gaps_of(z: Array, n_classes: Any, ops: TensorOps) -> _Gaps:
     top = ops.argmax(z)
     d = ops.clip(z - ops.gather(z, top), LOWEST, math.inf)
     return _Gaps(top, ops.one_hot(top, n_classes), d)
 
 
 class TensorRows:
-    """Logits (..., K); outputs are calibrated logits or log-probabilities."""
+    """Logits (..., K); outputs are calibrated logits or log-probabilities.
 
-    def __init__(self, z: Array, n_classes: int, ops: TensorOps) -> None:
+    K may be an array of the framework, if it is known only when the rows are.
+    """
+
+    def __init__(self, z: Array, n_classes: Any, ops: TensorOps) -> None:
         self.z, self.n_classes, self.ops = z, n_classes, ops
         self._found: _Gaps | None = None
 
@@ -75,8 +79,8 @@ class TensorRows:
         e = self._others(scaled, self._gaps)
         r = ops.sum(e)
         entropy = ops.log1p(r) - ops.sum(scaled * e) / (r + 1.0)
-        # The floor comes first: the logarithm of 0 has no derivative.
-        return ops.log(ops.clip(entropy, math.log(self.n_classes) * math.exp(LOG_ENTROPY_FLOOR), math.inf))
+        # The floor comes first: the logarithm of 0 has no derivative. That of two classes is the lowest.
+        return ops.log(ops.clip(entropy, math.log(2) * math.exp(LOG_ENTROPY_FLOOR), math.inf))
 
     def shape_at(self, beta: Array) -> tuple[Array, Array, Array]:
         """Return the shape of beta z."""
@@ -90,7 +94,7 @@ class TensorRows:
         """Return the gap to the third logit; to the second if there is no third; 0 if there is no second."""
         ops, is_at = self.ops, self._gaps.is_top
         gap = ops.gather(scaled, self.top)
-        for _ in range(min(2, self.n_classes - 1)):
+        for _ in range(2):
             scaled = ops.where(is_at, LOWEST, scaled)
             at = ops.argmax(scaled)
             is_at = ops.one_hot(at, self.n_classes)
@@ -188,9 +192,11 @@ class TensorRows:
         return self.ops.where(self._possible(scaled), floored, LOWEST)
 
     def _floored_and_centred(self, log_probs: Array) -> Array:
-        """Return floored log-probabilities minus their mean over the possible classes; 0 for the others."""
+        """Return `kernels.centred`."""
         ops, possible = self.ops, self._possible(log_probs)
         floored = ops.where(possible, ops.clip(log_probs, LOG_PROB_FLOOR, math.inf), 0.0)
+        if self.n_classes == 2:
+            return ops.where(possible, floored + math.log(2), 0.0)
         number = ops.sum(ops.where(possible, floored * 0.0 + 1.0, 0.0))
         return ops.where(possible, floored - ops.sum(floored) / number, 0.0)
 

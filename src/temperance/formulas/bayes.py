@@ -28,7 +28,7 @@ from temperance.core.predictors import Log
 from temperance.errors import InputError, excerpt
 from temperance.formulas.model import Shape, TemperatureFormula, shaped
 from temperance.formulas.mono import check_map
-from temperance.inputs.validation import check_limits, check_temperatures
+from temperance.inputs.validation import check_limits, check_max_entropy, check_temperatures
 
 # Gauss-Hermite quadrature of a standard normal: the bits of NumPy's hermegauss(5), whose module would have to
 # be imported. In closed form +-sqrt(5 +- sqrt 10), 0, and (7 -+ 2 sqrt 10) / 60, 8 / 15.
@@ -52,7 +52,7 @@ MIN_VARIANCE = 1e-30  # the square root has no derivative at 0
 class BayesianFormula(TemperatureFormula):
     """A map of log-probabilities, then a temperature for each row, and perhaps a class bias.
 
-    Predictions need no covariance between classes.
+    Predictions need no covariance between classes. If columns are positions, no term belongs to a class.
     """
 
     largest: ClassVar[float] = 1e30  # features are standardised: a fit stays far below
@@ -62,8 +62,6 @@ class BayesianFormula(TemperatureFormula):
     spread: Array = shaped(SIZE - 1)
     coefficients: Array = shaped(SIZE)
     covariance: Array = shaped(SIZE, SIZE)
-    class_shift: Array = shaped("K")
-    class_covariance: Array = shaped("K", SIZE + 1)
     taus: Array = shaped(BLOCKS)
     effective_parameters: Array = shaped(BLOCKS)
     temperature_limits: Array = shaped(2)
@@ -77,11 +75,22 @@ class BayesianFormula(TemperatureFormula):
     interactions: Array | None = None
     averaged_variance: Array | None = None
     """The share of the variance of log T that is averaged over; early files average over all of it."""
+    class_shift: Array | None = shaped("K", default=None)
+    """v; None if columns are positions."""
+    class_covariance: Array | None = shaped("K", SIZE + 1, default=None)
+    """The covariance of v with the coefficients, and its variance."""
+    max_entropy: Array | None = None
+    """log K of the fit, if the columns are positions: there may be more or fewer at use."""
 
     @property
     def keeps_class(self) -> bool:
         """Whether the predicted class is always the classifier's own: not with a class bias."""
         return self.bias_weights is None
+
+    @property
+    def any_columns(self) -> bool:
+        """Whether the number of columns may differ from that of the fit."""
+        return self.class_shift is None and self.bias_weights is None
 
     def calibrate(self, rows: RowFeatures) -> Array:
         """Return outputs averaged over the posterior of log T, mixed with a little of the uniform."""
@@ -105,12 +114,16 @@ class BayesianFormula(TemperatureFormula):
     def _log_temperature(self, rows: RowFeatures) -> tuple[Array, Array]:
         """Return the posterior mean and standard deviation of log T of each row."""
         ops = rows.ops
-        x = (shape_features(rows, self.reference) - self.centre) / self.spread
+        x = (shape_features(rows, self.reference, self.max_entropy) - self.centre) / self.spread
         stored = ops.concat([ops.split(x, 1)[0] * 0.0 + 1.0, x])
-        mean = ops.dot(stored, self.coefficients) + ops.take(self.class_shift, rows.top)
-        # The last column is a class's own variance, the others its covariance with the coefficients.
-        with_class, of_class = ops.split(ops.take(self.class_covariance, rows.top), SIZE)
-        variance = ops.dot(ops.matmul(stored, self.covariance) + 2.0 * with_class, stored) + of_class
+        mean, shared = ops.dot(stored, self.coefficients), ops.matmul(stored, self.covariance)
+        if self.class_shift is None or self.class_covariance is None:
+            variance = ops.dot(shared, stored)
+        else:
+            mean = mean + ops.take(self.class_shift, rows.top)
+            # The last column is a class's own variance, the others its covariance with the coefficients.
+            with_class, of_class = ops.split(ops.take(self.class_covariance, rows.top), SIZE)
+            variance = ops.dot(shared + 2.0 * with_class, stored) + of_class
         return mean, ops.sqrt(ops.clip(variance, MIN_VARIANCE, math.inf))
 
     def _link(self) -> Log:
@@ -132,9 +145,10 @@ class BayesianFormula(TemperatureFormula):
             raise InputError(
                 f"spread must be at least {MIN_SPREAD:g}; found {excerpt(self.spread.tolist())}."
             )
-        if min(self.class_covariance[:, SIZE].min(), self.covariance.diagonal().min()) < 0:
+        of_classes = np.zeros(1) if self.class_covariance is None else self.class_covariance[:, SIZE]
+        if min(of_classes.min(), self.covariance.diagonal().min()) < 0:
             raise InputError("variances must be >= 0; found one below 0 in covariance or class_covariance.")
-
+        check_max_entropy(self.max_entropy)
         check_map(self.map_knots, self.map_slopes)
         if not 0 <= self.uniform_weight < 1:
             raise InputError(f"uniform_weight must be from 0 to below 1; found {self.uniform_weight:g}.")
@@ -160,5 +174,6 @@ class BayesianFormula(TemperatureFormula):
         }
         if n_classes <= MAX_INTERACTING:
             biases["interactions"] = (n_kinds - 1, n_classes, n_classes)
-        shapes = super().shapes(n_classes, options, {"averaged_variance"}.intersection(given))
+        of_columns = {"max_entropy"} if "max_entropy" in given else {"class_shift", "class_covariance"}
+        shapes = super().shapes(n_classes, options, of_columns | {"averaged_variance"}.intersection(given))
         return shapes | biases if biases.keys() & set(given) else shapes

@@ -33,9 +33,12 @@ class FittedOn:
         Whether log-likelihoods of lm-evaluation-harness were divided by the length of the answers; None if
         the rows were not such samples, or if that is not known.
     positions : bool or None
-        True if the columns are positions of answers (first, second, ...), not classes.
+        True if the columns are positions of answers (first, second, ...), not classes: no term of the model
+        belongs to one of them, and there may be more or fewer later.
     dim : int or None
         The axis of the classes, counted from the first, if it was not the last.
+    renormalised : bool or None
+        True if each row of probabilities was divided by its sum, as later rows are.
     """
 
     kind: str = "logits"
@@ -43,9 +46,11 @@ class FittedOn:
     length_normalised: bool | None = None
     positions: bool | None = None
     dim: int | None = None
+    renormalised: bool | None = None
 
     def __str__(self) -> str:
-        return f"{self.kind}{' divided by the length of the answers' if self.length_normalised else ''}"
+        by_length = " divided by the length of the answers" if self.length_normalised else ""
+        return f"{self.kind}{by_length}{' divided by their sum' if self.renormalised else ''}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from temperance.core.features import RowFeatures, normalised_log_entropy
 from temperance.core.ops import Array
 from temperance.core.predictors import Softplus
 from temperance.formulas.model import Shape, TemperatureFormula, shaped
-from temperance.inputs.validation import check_limits
+from temperance.inputs.validation import check_limits, check_max_entropy
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,12 +27,19 @@ class LinearPredictorFormula(TemperatureFormula):
     temperature_limits: Array = shaped(2)
     entropy_weight: Array | None = None
     class_weights: Array | None = shaped("K", default=None)
+    max_entropy: Array | None = None
+    """log K of the fit, if the columns are positions: there may be more or fewer at use."""
+
+    @property
+    def any_columns(self) -> bool:
+        """Whether the number of columns may differ from that of the fit."""
+        return self.class_weights is None and self.max_entropy is not None
 
     def temperature_of(self, rows: RowFeatures) -> Array:
         """Return T of each row."""
         a = self.intercept
         if self.entropy_weight is not None:
-            h = normalised_log_entropy(rows.log_entropy(), rows.n_classes, rows.ops)
+            h = normalised_log_entropy(rows.log_entropy(), rows.n_classes, rows.ops, self.max_entropy)
             a = a + h * self.entropy_weight
         if self.class_weights is not None:
             a = a + rows.project(self.class_weights)
@@ -45,11 +52,13 @@ class LinearPredictorFormula(TemperatureFormula):
     def check(self) -> None:
         """Raise if the limits cannot be those of a fit."""
         check_limits(self.temperature_limits)
+        check_max_entropy(self.max_entropy)
 
     @classmethod
     def shapes(cls, n_classes: int, options: Mapping[str, Any], given: Collection[str]) -> dict[str, Shape]:
         """Return the shapes of the terms that the method has."""
         uses = {"entropy_weight": cls.uses_entropy, "class_weights": cls.uses_logits}
+        uses["max_entropy"] = cls.uses_entropy and "max_entropy" in given
         return super().shapes(n_classes, options, [name for name, used in uses.items() if used])
 
 

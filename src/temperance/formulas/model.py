@@ -59,6 +59,11 @@ class Formula(ABC):
         """Whether the predicted class is always the classifier's own."""
         return True
 
+    @property
+    def any_columns(self) -> bool:
+        """Whether logits may have more or fewer columns than at the fit: no number belongs to a column."""
+        return True
+
     @abstractmethod
     def calibrate(self, rows: RowFeatures) -> Array:
         """Return calibrated outputs of the rows, (..., K)."""
@@ -135,6 +140,16 @@ class Model:
         """Whether the predicted class is always the classifier's own: not under new class frequencies."""
         return self.formula.keeps_class and self.log_prior_ratio is None
 
+    @property
+    def of_positions(self) -> bool:
+        """Whether it was fitted on positions of answers, not on classes."""
+        return bool(self.record.fitted_on and self.record.fitted_on.positions)
+
+    @property
+    def n_columns(self) -> int | None:
+        """How many columns logits must have; None if any number, as for positions."""
+        return None if self.of_positions and self.formula.any_columns else self.n_classes
+
     def calibrate(self, rows: RowFeatures) -> Array:
         """Return calibrated outputs of the rows, (..., K), under the class frequencies at use."""
         output = self.formula.calibrate(rows)
@@ -165,14 +180,15 @@ def apply(
     check_columns(model, opened.shape, opened.dim)
     result = apply_to_rows(model, method, opened.values)
     if method == "transform" and opened.binary:
-        result = result[:, 1] - result[:, 0]
+        result = (result[:, 1] - result[:, 0]).reshape(np.shape(logits))
     return opened.close(result)
 
 
 def logits_for(model: Model, given: Any, from_probs: bool | None) -> tuple[Any, bool | None]:
     """Return the logits of given rows, and what is known of them: False if they are logits for sure.
 
-    Of probabilities they are the logarithms, with the floor of the fit, so that 0 always means the same.
+    Of probabilities they are the logarithms, with the floor of the fit, so that 0 always means the same, and
+    divided by their sum if those of the fit were.
     """
     if not from_probs:
         return given, from_probs
@@ -182,8 +198,10 @@ def logits_for(model: Model, given: Any, from_probs: bool | None) -> tuple[Any, 
             f"this {model.name} was fitted on {fitted_on.kind}, and later rows must be the same; found "
             "probabilities (from_probs=True). Fit it with from_probs=True, or pass logits."
         )
-    floor = None if fitted_on is None else fitted_on.floor
-    return logits_from_probs(given, floor or 0.0), False
+    if fitted_on is None:
+        return logits_from_probs(given, 0.0, renormalise=None), False
+    renormalise = fitted_on.renormalised or None  # predictions have no such argument
+    return logits_from_probs(given, fitted_on.floor or 0.0, renormalise=renormalise), False
 
 
 def check_kind(model: Model, values: NDArray[Any] | BFloat16, from_probs: bool | None) -> None:
@@ -272,7 +290,10 @@ def evaluate(model: Model, method: str, rows: RowFeatures) -> Array:
 
 
 def check_columns(model: Model, shape: tuple[int, ...], dim: int) -> None:
-    """Raise unless logits of this shape have as many classes in the axis `dim` as the model."""
+    """Raise unless logits of this shape have as many classes in the axis `dim` as the model.
+
+    Positions may be more or fewer than at the fit.
+    """
     wanted = (
         f"this {model.name} was fitted on {model.n_classes} classes, so logits must have {model.n_classes} "
         "columns"
@@ -281,7 +302,7 @@ def check_columns(model: Model, shape: tuple[int, ...], dim: int) -> None:
         one_row = shape[0] == model.n_classes
         advice = "For a single row pass logits[None, :]." if one_row else "Pass a column for each class."
         raise InputError(f"{wanted}; found shape {shape}, one score for each row. {advice}")
-    if len(shape) > 1 and shape[dim] != model.n_classes:
+    if len(shape) > 1 and shape[dim] != (model.n_columns or shape[dim]):
         others = [axis for axis, length in enumerate(shape) if length == model.n_classes]
         raise InputError(
             f"{wanted}; found {shape[dim]}.",

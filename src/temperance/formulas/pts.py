@@ -30,6 +30,11 @@ class NetworkFormula(TemperatureFormula):
     coefs: tuple[Array, ...]
     intercepts: tuple[Array, ...]
 
+    @property
+    def any_columns(self) -> bool:
+        """Whether the number of columns may differ from that of the fit: it is that of the inputs."""
+        return False
+
     def temperature_of(self, rows: RowFeatures) -> Array:
         """Return T of each row."""
         ops = rows.ops

@@ -137,7 +137,7 @@ def append_to_onnx(
         _check_folder(classifier, source_file, Path(path))
         classifier, opset = _with_known_opset(classifier, source_file)
         found = _find_output(classifier, output)
-        kind, is_single = _check_output(found, fitted.n_classes)
+        kind, is_single = _check_output(found, fitted)
         taken = set(names_in(classifier.graph))
         graph = Graph(WORKING[kind], opset=opset, taken=taken)
         names = ("probabilities", "calibrated_probabilities", f"{graph.prefix}_probabilities")
@@ -150,7 +150,7 @@ def append_to_onnx(
             floor = 0.0 if fitted_on is None else fitted_on.floor or 0.0
         _add_nodes(fitted, graph, source, kind, name, from_probs=in_probs, is_single=is_single, floor=floor)
         graph.drop_unused(name)
-        _replace_output(classifier, found, name, fitted.n_classes, keep=keep)
+        _replace_output(classifier, found, name, fitted.n_columns, keep=keep)
         _remove_unread(classifier, softmax)
         classifier.graph.node.extend(graph.nodes)
         classifier.graph.initializer.extend(graph.constants)
@@ -224,8 +224,9 @@ def _find_output(model: ModelProto, name: str | None) -> ValueInfoProto:
     return outputs[chosen]
 
 
-def _check_output(output: ValueInfoProto, n_classes: int) -> tuple[int, bool]:
+def _check_output(output: ValueInfoProto, fitted: Model) -> tuple[int, bool]:
     """Return the type of an output that can be logits, and whether it is the one score of two classes."""
+    n_classes = fitted.n_classes
     wanted = f"the calibrator has {n_classes} classes, so {output.name!r} must be floats (batch, {n_classes})"
     tensor = output.type.tensor_type
     held = output.type.WhichOneof("value").removesuffix("_type")
@@ -241,7 +242,7 @@ def _check_output(output: ValueInfoProto, n_classes: int) -> tuple[int, bool]:
     sizes = [size.dim_value if size.HasField("dim_value") else "?" for size in tensor.shape.dim]
     if n_classes == 2 and (len(sizes) == 1 or sizes[1:] == [1]):
         return int(tensor.elem_type), True
-    if len(sizes) != 2 or sizes[1] not in ("?", n_classes):
+    if len(sizes) != 2 or sizes[1] not in ("?", fitted.n_columns or sizes[1]):
         raise InputError(f"{wanted}; found ({', '.join(map(str, sizes))}).")
     return int(tensor.elem_type), False
 
@@ -296,11 +297,15 @@ def _add_nodes(
         graph.cast(Array(graph, inner), kind, output=name)
 
 
-def _replace_output(model: ModelProto, old: ValueInfoProto, name: str, n_classes: int, *, keep: bool) -> None:
+def _replace_output(
+    model: ModelProto, old: ValueInfoProto, name: str, n_columns: int | None, *, keep: bool
+) -> None:
     tensor = old.type.tensor_type
-    rows = tensor.shape.dim[0]
-    batch = rows.dim_value if rows.HasField("dim_value") else rows.dim_param or "batch"
-    new = helper.make_tensor_value_info(name, tensor.elem_type, [batch, n_classes])
+    batch, *columns = (
+        size.dim_value if size.HasField("dim_value") else size.dim_param or "batch"
+        for size in tensor.shape.dim
+    )
+    new = helper.make_tensor_value_info(name, tensor.elem_type, [batch, n_columns or columns[0]])
     outputs = [new if output.name == old.name else output for output in model.graph.output]
     if keep:
         outputs.append(old)

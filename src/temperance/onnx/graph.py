@@ -202,9 +202,16 @@ class OnnxOps:
         """Return each of the columns of x, (..., 1)."""
         return [self.graph.node("Slice", x, [i], [i + 1], [-1]) for i in range(number)]
 
-    def one_hot(self, index: Array, size: int) -> Array:
+    def number_of_columns(self, x: Array) -> Array:
+        """Return the length of the last axis, of which the graph need not know anything."""
+        return self.graph.node("Gather", self.graph.node("Shape", x), self.graph.constant(-1))
+
+    def one_hot(self, index: Array, size: int | Array) -> Array:
         """Say which of `size` places the index is, (..., size)."""
-        return self.graph.node("Equal", index, list(range(size)))
+        if isinstance(size, int):
+            return self.graph.node("Equal", index, list(range(size)))
+        first, step = self.graph.constant(0), self.graph.constant(1)
+        return self.graph.node("Equal", index, self.graph.node("Range", first, size, step))
 
     def topk(self, x: Array, k: int) -> Array:
         """Return the `k` largest of each row in descending order, (..., k)."""

@@ -32,6 +32,8 @@ def to_onnx(
 ) -> None:
     """Write a fitted calibrator as an ONNX model: `logits` (batch, K) in, `probabilities` (batch, K) out.
 
+    If it was fitted on positions, K may be any number.
+
     Parameters
     ----------
     calibrator : Calibrator
@@ -60,7 +62,8 @@ def to_onnx(
     graph = Graph(kind)
     calibrate(fitted, graph, Array(graph, "logits"), "probabilities")
     graph.drop_unused("probabilities")
-    shape, element = ("batch", fitted.n_classes), helper.np_dtype_to_tensor_dtype(kind)
+    shape = "batch", fitted.n_columns or "positions"
+    element = helper.np_dtype_to_tensor_dtype(kind)
     model = helper.make_model(
         helper.make_graph(
             graph.nodes,
@@ -93,7 +96,8 @@ def calibrate(fitted: Model, graph: Graph, logits: Array, output: str) -> None:
     """Add the nodes from logits to calibrated probabilities, under the name `output`."""
     ops = OnnxOps(graph)
     arrays = {name: graph.constant(values) for name, values in fitted.arrays().items()}
-    rows = TensorRows(logits - ops.max(logits), fitted.n_classes, ops)
+    n_columns = fitted.n_columns or ops.number_of_columns(logits)
+    rows = TensorRows(logits - ops.max(logits), n_columns, ops)
     graph.node("Softmax", fitted.with_arrays(arrays).calibrate(rows), output=output, axis=-1)
 
 

@@ -207,6 +207,8 @@ def save_program(calibrator: Calibrator | Model, path: str | Path, *, overwrite:
     check_writable(path, overwrite=overwrite)
     example = torch.zeros(2, model.n_classes)
     shapes = {"logits": {0: torch.export.Dim("batch")}}
+    if model.n_columns is None:
+        shapes["logits"][1] = torch.export.Dim("positions", min=2)
     program = torch.export.export(
         CalibratorModule(model, -1, "probabilities").eval(), (example,), dynamic_shapes=shapes
     )
@@ -283,7 +285,7 @@ def _compute(
         result = z
     else:
         fitted = model.with_arrays({name: held.to(z.dtype) for name, held in arrays.items()})
-        result = evaluate(fitted, method, TensorRows(z, model.n_classes, TORCH))
+        result = evaluate(fitted, method, TensorRows(z, z.shape[-1], TORCH))
     if check is not None:
         check(given, result)
     if method == "predict_proba":
