@@ -30,7 +30,6 @@ EXPECTED = {
     "check_sample_weights_not_an_array": COLUMNS,
     "check_sample_weights_shape": COLUMNS,
     "check_sample_weights_not_overwritten": COLUMNS,
-    "check_estimators_nan_inf": COLUMNS,
     "check_fit_score_takes_y": NAMES,
     "check_sample_weight_equivalence_on_dense_data": NAMES,
     "check_n_features_in_after_fitting": WORDS,

@@ -14,7 +14,13 @@ from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
-from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit, cross_val_predict
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    StratifiedKFold,
+    TimeSeriesSplit,
+    cross_val_predict,
+)
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -43,9 +49,9 @@ class PairwiseScores(SVC):
 # --- what is fitted to what ---------------------------------------------------------------------------
 
 
-def test_the_calibrator_is_fitted_to_scores_out_of_fold_and_the_estimator_to_all_rows(data):
+def test_without_an_ensemble_the_estimator_is_trained_on_all_rows(data):
     X, y = data
-    model = CalibratedClassifier(LogisticRegression(), "ts", cv=4).fit(X, y)
+    model = CalibratedClassifier(LogisticRegression(), "ts", cv=4, ensemble=False).fit(X, y)
     scores = cross_val_predict(LogisticRegression(), X, y, cv=4, method="decision_function")
     expected = TemperatureScaling().fit(scores, y)
     plain = LogisticRegression().fit(X, y)
@@ -57,15 +63,69 @@ def test_the_calibrator_is_fitted_to_scores_out_of_fold_and_the_estimator_to_all
     np.testing.assert_allclose(model.predict_proba(X), wanted, rtol=1e-8)
 
 
-def test_two_classes_have_one_score_and_all_outputs_agree(binary_data):
+@pytest.mark.parametrize("ensemble", [True, "auto"])
+@pytest.mark.parametrize("calibrator", ["ts", "bayes-bias"])
+def test_an_ensemble_averages_the_classifiers_of_the_folds_behind_one_calibrator(data, calibrator, ensemble):
+    X, y = data
+    model = CalibratedClassifier(LogisticRegression(), calibrator, cv=4, ensemble=ensemble).fit(X, y)
+    scores = cross_val_predict(LogisticRegression(), X, y, cv=4, method="decision_function")
+    one = make_calibrator(calibrator).fit(scores, y)
+    trained = [LogisticRegression().fit(X[rows], y[rows]) for rows, _ in StratifiedKFold(4).split(X, y)]
+    wanted = np.mean([one.predict_proba(each.decision_function(X)) for each in trained], axis=0)
+    np.testing.assert_allclose(model.predict_proba(X), wanted, rtol=1e-6)
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), wanted, rtol=1e-6)
+    np.testing.assert_allclose(np.exp(model.decision_function(X)), wanted, rtol=1e-6)
+    np.testing.assert_array_equal(model.predict(X), wanted.argmax(axis=1))
+    assert len(model.estimators_) == 4
+    with pytest.raises(AttributeError, match=r"averages 4, .*ensemble=False"):
+        model.estimator_  # noqa: B018
+    assert model.set_params(ensemble=False).fit(X, y).estimators_ == [model.estimator_]
+
+
+def test_a_model_without_an_ensemble_is_exported_as_its_error_advises(data, tmp_path):
+    skl2onnx, runtime = pytest.importorskip("skl2onnx"), pytest.importorskip("onnxruntime")
+    X, y = data[0].astype(np.float32), data[1]
+    model = CalibratedClassifier(GaussianNB(), cv=3, ensemble=False).fit(X, y)
+    converted = skl2onnx.to_onnx(model.estimator_, X[:1], options={"zipmap": False})
+    (tmp_path / "classifier.onnx").write_bytes(converted.SerializeToString())
+    classifier, exported = tmp_path / "classifier.onnx", tmp_path / "model.onnx"
+    model.calibrator_.to_onnx(exported, model=classifier, output="probabilities")
+    session = runtime.InferenceSession(exported)
+    probs = session.run(["calibrated_probabilities"], {"X": X})[0]
+    np.testing.assert_allclose(probs, model.predict_proba(X), atol=1e-4)
+
+
+def test_an_ensemble_has_the_classifiers_that_scored_rows_and_no_class_is_impossible_to_all(data):
+    X, y = data
+    y = np.where(np.arange(400) == 17, 9, y)
+    # Rows of fold 3 are of a class that its classifier was not trained on.
+    twos = np.flatnonzero(y == 2)
+    splits = [*KFold(2).split(X), (np.flatnonzero(y != 2), twos[:9])]
+    model = CalibratedClassifier(LogisticRegression(), "ts", cv=splits).fit(X, y)
+    assert [len(each.classes_) for each in model.estimators_] == [3, 4]
+    assert np.isfinite(model.predict_log_proba(X)).all()
+
+
+def test_a_precomputed_kernel_has_no_ensemble(binary_data):
     X, y = binary_data
-    model = CalibratedClassifier(RidgeClassifier()).fit(X, y)
+    model = CalibratedClassifier(SVC(kernel="precomputed"), "ts").fit(X @ X.T, y)
+    assert model.estimator_.shape_fit_ == (200, 200)
+    with pytest.raises(InputError, match="ensemble must be False or 'auto' for a precomputed kernel"):
+        model.set_params(ensemble=True).fit(X @ X.T, y)
+    model.set_params(ensemble=False).fit(X @ X.T, y)
+
+
+@pytest.mark.parametrize("options", [{}, {"calibrator": "ts", "ensemble": False}])
+def test_two_classes_have_one_score_and_all_outputs_agree(binary_data, options):
+    X, y = binary_data
+    model = CalibratedClassifier(RidgeClassifier(), **options).fit(X, y)
     odds, probs = model.decision_function(X), model.predict_proba(X)
     assert odds.shape == (200,)
     np.testing.assert_allclose(probs[:, 1], 1 / (1 + np.exp(-odds)))
     np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), probs)
     np.testing.assert_array_equal(model.predict(X), (odds > 0).astype(int))
-    assert model.score(X, y) == model.estimator_.score(X, y)
+    if options:
+        assert model.score(X, y) == model.estimator_.score(X, y)
 
 
 def test_with_many_classes_the_decision_function_has_a_column_for_each(data):
@@ -91,7 +151,7 @@ def test_response_chooses_the_method(data):
 
 def test_a_probability_of_zero_is_half_the_smallest_one_divided_among_the_classes(data):
     X, y = data
-    model = CalibratedClassifier(KNeighborsClassifier(5), "ts").fit(X, y)
+    model = CalibratedClassifier(KNeighborsClassifier(5), "ts", ensemble=False).fit(X, y)
     assert model.log_floor_ == pytest.approx(np.log(0.2 / 2 / 3))
     assert (model.estimator_.predict_proba(X) == 0).any()
     assert np.isfinite(model.decision_function(X)).all()
@@ -238,8 +298,8 @@ def test_folds_are_no_more_than_the_rows_of_the_largest_class():
 def test_rows_that_are_scored_twice_count_once(data):
     X, y = data
     splits = list(KFold(4).split(X))
-    once = CalibratedClassifier(LogisticRegression(), cv=splits).fit(X, y)
-    twice = CalibratedClassifier(LogisticRegression(), cv=splits + splits).fit(X, y)
+    once = CalibratedClassifier(LogisticRegression(), "bayes", cv=splits).fit(X, y)
+    twice = CalibratedClassifier(LogisticRegression(), "bayes", cv=splits + splits).fit(X, y)
     np.testing.assert_allclose(twice.predict_proba(X), once.predict_proba(X), rtol=1e-6)
     covariance = once.calibrator_.covariance_
     np.testing.assert_allclose(twice.calibrator_.covariance_, covariance, rtol=1e-3, atol=1e-9)
@@ -260,7 +320,7 @@ def test_a_weight_of_two_is_the_row_twice_in_the_calibration(data):
 def test_weights_are_passed_to_the_estimator_if_it_accepts_them(data):
     X, y = data
     weights = np.random.default_rng(0).random(400)
-    model = CalibratedClassifier(GaussianNB(), "ts").fit(X, y, weights)
+    model = CalibratedClassifier(GaussianNB(), "ts", ensemble=False).fit(X, y, weights)
     np.testing.assert_array_equal(model.estimator_.theta_, GaussianNB().fit(X, y, weights).theta_)
     with pytest.warns(UserWarning, match="fit of KNeighborsClassifier takes no sample_weight"):
         CalibratedClassifier(KNeighborsClassifier(), "ts").fit(X, y, weights)
@@ -346,7 +406,7 @@ def test_a_table_keeps_its_types_of_columns(data):
     labels = pandas.Series(np.array(["cat", "ant", "bee"])[y], index=table.index)
     model = CalibratedClassifier(trees, "ts", cv=2).fit(table, labels)
     assert list(model.feature_names_in_) == list(table.columns)
-    assert model.estimator_.is_categorical_.tolist() == 8 * [False] + [True]
+    assert model.estimators_[0].is_categorical_.tolist() == 8 * [False] + [True]
     assert model.score(table, labels) > 0.6
     numbers = table[list("abcdefgh")].fillna(0)
     model = CalibratedClassifier(LogisticRegression(), "ts", cv=2).fit(numbers, y)
@@ -467,6 +527,7 @@ class Scores(ClassifierMixin, BaseEstimator):
     ("options", "words"),
     [
         ({"estimator": Ridge()}, "Ridge has neither"),
+        ({"ensemble": "yes"}, "ensemble must be True, False or 'auto'; found 'yes'"),
         ({"response": "scores"}, "response must be one of 'auto'"),
         ({"estimator": GaussianNB(), "response": "decision_function"}, "GaussianNB has no decision_function"),
         ({"calibrator": "tz"}, "one of ts, lts"),
@@ -518,7 +579,7 @@ def series(dtype):
 )
 def test_labels_are_returned_unchanged(data, convert, wanted):
     X, y = data[0], convert(data[1])
-    model = CalibratedClassifier(GaussianNB(), "ts", cv=2).fit(X, y)
+    model = CalibratedClassifier(GaussianNB(), "ts", cv=2, ensemble=False).fit(X, y)
     assert model.classes_.tolist() == wanted
     assert type(model.predict(X).tolist()[0]) is type(wanted[0])
     assert model.score(X, list(y)) == model.estimator_.score(X, list(y))

@@ -83,11 +83,11 @@ def test_the_classifier_passes_set_output_to_the_transformers_inside(table, task
     model = CalibratedClassifier(inner, TemperatureScaling(), cv=2)
     plain = model.fit(table, task.labels)
     expected = plain.predict_proba(table)
-    assert not hasattr(plain.estimator_[-1], "feature_names_in_")
+    assert not hasattr(plain.estimators_[0][-1], "feature_names_in_")
     assert plain.set_output(transform="pandas") is plain
-    assert isinstance(plain.estimator_[:-1].transform(table), pandas.DataFrame)  # the fitted one too
+    assert isinstance(plain.estimators_[1][:-1].transform(table), pandas.DataFrame)  # the fitted ones too
     model = clone(model).fit(table, task.labels)
-    assert list(model.estimator_[-1].feature_names_in_) == list(table.columns)
+    assert list(model.estimators_[0][-1].feature_names_in_) == list(table.columns)
     np.testing.assert_allclose(model.predict_proba(table), expected)
     assert CalibratedClassifier(LogisticRegression()).set_output(transform="pandas").estimator.C == 1
     assert CalibratedClassifier().set_output(transform="pandas").estimator is None

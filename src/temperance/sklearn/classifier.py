@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax
+from scipy.special import log_softmax, logsumexp
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
@@ -21,7 +21,7 @@ from temperance.calibrators import Calibrator
 from temperance.calibrators.external_methods import find_method, fit
 from temperance.calibrators.fit_record import record_source
 from temperance.core.arrays import Indices, Vector
-from temperance.errors import InputError
+from temperance.errors import InputError, excerpt
 from temperance.formulas.fit_record import FittedOn
 from temperance.inputs.containers import open_weights
 from temperance.inputs.validation import check_choice
@@ -43,25 +43,30 @@ from temperance.sklearn.folds import (
 
 
 class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier whose probabilities are calibrated by temperature.
+    """A classifier whose probabilities are calibrated.
 
     A calibrator needs scores of rows that the classifier was not trained on: on its own training rows every
     classifier looks better than it is. So the rows are split into folds. A copy of the estimator, trained on
-    the other folds, scores each fold, and ONE calibrator is fitted to all these scores. Then the estimator is
-    trained on all rows and makes the predictions, as in `CalibratedClassifierCV(ensemble=False)`. Five models
-    with one calibrator each would leave less data for each calibrator, make prediction five times as
-    expensive, and predict other classes than the classifier.
+    the other folds, scores each fold, and ONE calibrator is fitted to all these scores. Prediction averages
+    the calibrated probabilities of these copies or, with `ensemble=False`, calibrates the scores of one more
+    copy, trained on all rows.
 
     Parameters
     ----------
     estimator : classifier, optional
         Any classifier with `decision_function` or `predict_proba`; None is a logistic regression.
     calibrator : key, Calibrator, or any object with fit(logits, labels) and predict_proba(logits)
-        A key of `temperance.CALIBRATORS`, or a calibrator of your own; it is copied.
+        A key of `temperance.CALIBRATORS`, or a calibrator of your own; it is copied. "bayes-bias" also
+        corrects how often each class is predicted, which can change the predicted class; "bayes" keeps the
+        class with the highest score of each classifier.
     cv : int, splitter, iterable of (train, test), or "prefit"
         An int is the number of stratified folds, in the order of the rows; it is lowered to the number of
         rows of the largest class. Rows that a splitter tests more than once count once. "prefit" does not
         train the estimator, and uses all rows to calibrate it; so does a `FrozenEstimator`.
+    ensemble : "auto", True or False
+        True averages the classifiers of the folds. False trains one classifier on all rows: prediction is
+        faster, and "bayes" or "ts" keep its decisions. "auto" is True, unless X is a precomputed kernel,
+        whose columns are the training rows. A fitted estimator is one classifier, whatever is set here.
     response : "auto", "decision_function" or "predict_proba"
         What the logits are made from. "auto" is `decision_function` if there is one with a column for each
         class (one score for two classes), else `predict_proba`.
@@ -70,7 +75,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
 
     Attributes
     ----------
-    estimator_, calibrator_ : the fitted classifier and calibrator
+    estimators_ : list of the fitted classifiers
+        One for each fold that was used; one alone without an ensemble.
+    estimator_ : the fitted classifier, without an ensemble
+    calibrator_ : the fitted calibrator, of all classifiers
     classes_ : (K,) array
         The labels, in the order of the columns.
     response_ : "decision_function" or "predict_proba"
@@ -95,7 +103,11 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
     A class too rare to be in all training folds is not an error. In the scores of a fold that lacks it, it is
     an impossible class (-inf) or, for a calibrator without support for masks, as unlikely as the least likely
     class of the row. Rows of that class in such a fold are not used for calibration, since no temperature can
-    correct what the model cannot know.
+    correct what the model cannot know. A class that no fold trains on, as with `TimeSeriesSplit`, gets
+    probability 0 from an ensemble, or that of the least likely class; `ensemble=False` trains on all classes.
+
+    scikit-learn's `CalibratedClassifierCV(ensemble=True)` fits a calibrator for each fold, to the rows of
+    that fold. One for all folds is fitted to more rows, and has one `summary()`.
 
     `sample_weight` is passed to the estimator, if it accepts weights, and to the calibrator. Other arguments
     of `fit` are passed to the estimator; with metadata routing enabled, to the estimator and the splitter as
@@ -108,32 +120,34 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
     >>> from sklearn.naive_bayes import GaussianNB
     >>> from temperance import CalibratedClassifier
     >>> X, y = make_classification(n_samples=600, n_redundant=10, random_state=0)
-    >>> model = CalibratedClassifier(GaussianNB(), "ts", cv=3).fit(X[:300], y[:300])
-    >>> round(model.calibrator_.temperature_, 1)
-    2.9
-    >>> round(log_loss(y[300:], model.estimator_.predict_proba(X[300:])), 2)
+    >>> round(log_loss(y[300:], GaussianNB().fit(X[:300], y[:300]).predict_proba(X[300:])), 2)
     0.41
+    >>> model = CalibratedClassifier(GaussianNB(), "ts", cv=3).fit(X[:300], y[:300])
     >>> round(log_loss(y[300:], model.predict_proba(X[300:])), 2)
     0.23
+    >>> round(model.calibrator_.temperature_, 1), len(model.estimators_)
+    (2.9, 3)
     """
 
     def __init__(
         self,
         estimator: Any = None,
-        calibrator: Any = "bayes",
+        calibrator: Any = "bayes-bias",
         *,
         cv: Any = 5,
+        ensemble: bool | str = "auto",
         response: str = "auto",
         n_jobs: int | None = None,
     ) -> None:
         self.estimator = estimator
         self.calibrator = calibrator
         self.cv = cv
+        self.ensemble = ensemble
         self.response = response
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
-        """Train the classifier, and fit the calibrator to scores of rows that it was not trained on.
+        """Train the classifiers, and fit the calibrator to scores of rows that they were not trained on.
 
         Parameters
         ----------
@@ -145,19 +159,21 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
             Passed to the estimator; with metadata routing enabled, to the splitter too.
         """
         check_choice("response", self.response, RESPONSES)
+        if not isinstance(self.ensemble, bool) and self.ensemble != "auto":
+            raise InputError(f"ensemble must be True, False or 'auto'; found {excerpt(self.ensemble)}.")
         calibrator = find_method(self.calibrator)()
         X, y = indexable(X, check_target(y))
         weights = open_weights(sample_weight, len(y))
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)  # a failed fit leaves no attributes
         if isinstance(self.estimator, FrozenEstimator) or (isinstance(self.cv, str) and self.cv == "prefit"):
-            parts = self._score_prefit(X, y, fit_params)
+            parts = self._score_prefit(X, y, weights, fit_params)
         else:
             parts = self._score_folds(X, y, weights, fit_params)
         self._calibrate(calibrator, parts, columns_of(y, self.classes_), weights)
         for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.estimator_, name):
-                setattr(self, name, getattr(self.estimator_, name))
+            if hasattr(self.estimators_[0], name):
+                setattr(self, name, getattr(self.estimators_[0], name))
         return self
 
     def set_params(self, **params: Any) -> Self:
@@ -177,7 +193,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         default = LogisticRegression()
         return default.set_fit_request(sample_weight=True) if _routing() else default
 
-    def _score_prefit(self, X: Any, y: NDArray[Any], fit_params: dict[str, Any]) -> list[Part]:
+    def _score_prefit(
+        self, X: Any, y: NDArray[Any], weights: Vector | None, fit_params: dict[str, Any]
+    ) -> list[Part]:
         if fit_params:
             raise InputError(
                 "a fitted estimator is not trained again, so fit takes only X, y and sample_weight; found "
@@ -188,19 +206,18 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         if hasattr(self.estimator, "fit"):  # otherwise it is a fitted model of another library
             check_is_fitted(self.estimator)
         classes = known_classes(self.estimator)
-        unknown = columns_of(y, classes) < 0
+        labels = columns_of(y, classes)
+        unknown = labels < 0
         if unknown.any():
             raise InputError(
                 f"y must hold labels of the fitted estimator, such as {classes.tolist()[0]!r}; found "
                 f"{y[unknown].tolist()[0]!r} ({unknown.sum()} such rows). Drop these rows, or check "
                 "the type of y."
             )
-        self._take(self.estimator, X, classes)
-        return [Part(np.arange(len(y)), *score(self.estimator_, X, self.response_, classes))]
-
-    def _take(self, fitted: Any, X: Any, classes: NDArray[Any]) -> None:
-        self.estimator_, self.classes_ = fitted, classes
-        self.response_ = choose_response(self.response, fitted, X)
+        self.estimators_, self.classes_ = [self.estimator], classes
+        self.response_ = choose_response(self.response, self.estimator, X, classes)
+        scored = Part(np.arange(len(y)), *score(self.estimator, X, self.response_, classes))
+        return keep_known([scored], labels, weights)
 
     def _score_folds(
         self, X: Any, y: NDArray[Any], weights: Vector | None, fit_params: dict[str, Any]
@@ -218,14 +235,29 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         else:
             for_split, for_fit = {}, fit_params | weights_for(estimator, weights, fit_params)
         splits = split_rows(make_splitter(self.cv, y), X, y, for_split)
-        trained = clone(estimator).fit(X, y, **for_fit)
-        self._take(trained, X, np.unique(y))
-        given = X, y, weights, for_fit, self.response_, self.classes_
+        ensemble = self._averages(estimator)
+        self.classes_ = np.unique(y)
+        given = X, y, weights, for_fit, self.response, self.classes_, ensemble
         jobs = (delayed(score_fold)(clone(estimator), split, *given) for split in splits)
-        return Parallel(n_jobs=self.n_jobs)(jobs)
+        parts = keep_known(Parallel(n_jobs=self.n_jobs)(jobs), columns_of(y, self.classes_), weights)
+        if ensemble:
+            self.estimators_ = [part.estimator for part in parts]
+        else:
+            self.estimators_ = [clone(estimator).fit(X, y, **for_fit)]
+        self.response_ = choose_response(self.response, self.estimators_[0], X, self.classes_)
+        return parts
+
+    def _averages(self, estimator: Any) -> bool:
+        """Return whether the classifiers of the folds are averaged."""
+        pairwise = hasattr(estimator, "__sklearn_tags__") and get_tags(estimator).input_tags.pairwise
+        if pairwise and self.ensemble is True:
+            raise InputError(
+                "ensemble must be False or 'auto' for a precomputed kernel, because the classifier of a fold "
+                "knows only some of its columns; found True."
+            )
+        return bool(self.ensemble) and not pairwise
 
     def _calibrate(self, calibrator: Any, parts: list[Part], labels: Indices, weights: Vector | None) -> None:
-        parts = keep_known(parts, labels, weights)
         rows = np.concatenate([part.rows for part in parts])
         by_probability = self.response_ == "predict_proba"
         self.log_floor_ = log_floor(parts, len(self.classes_)) if by_probability else -np.inf
@@ -250,28 +282,49 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         logits[:, columns] = scores
         return logits
 
-    def _logits(self, X: Any) -> Vector:
+    def _logits(self, X: Any) -> list[Vector]:
+        """Return the logits of each classifier."""
         check_is_fitted(self)
-        return self._logits_of(*score(self.estimator_, X, self.response_, self.classes_))
+        given = X, self.response_, self.classes_
+        return [self._logits_of(*score(estimator, *given)) for estimator in self.estimators_]
+
+    @property
+    def estimator_(self) -> Any:
+        """The fitted classifier, without an ensemble."""
+        if len(self.estimators_) > 1:
+            raise AttributeError(
+                f"estimator_ is the classifier of a model without an ensemble; this one averages "
+                f"{len(self.estimators_)}, which are in estimators_. Pass ensemble=False for one classifier "
+                "that is trained on all rows."
+            )
+        return self.estimators_[0]
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the predicted class: that of the highest score, unless the calibrator has a class bias.
+        """Return the class with the highest calibrated probability.
 
-        A temperature keeps the class of the highest score. A class bias (`bayes-bias`) can change it. The
-        `predict` of some estimators, such as `SVC`, may disagree with their scores; this one does not.
+        Without an ensemble, a temperature keeps the class of the highest score. A class bias (`bayes-bias`)
+        can change it. The `predict` of some estimators, such as `SVC`, may disagree with their scores; this
+        one does not.
         """
         logits = self._logits(X)
-        if hasattr(self.calibrator_, "predict"):
-            return self.classes_[self.calibrator_.predict(logits)]
-        return self.classes_[np.argmax(self.calibrator_.predict_proba(logits), axis=1)]
+        if len(logits) == 1 and hasattr(self.calibrator_, "predict"):  # where probabilities of 1 tie
+            return self.classes_[self.calibrator_.predict(logits[0])]
+        return self.classes_[np.argmax(self._mean_probs(logits), axis=1)]
 
     def predict_proba(self, X: Any) -> Vector:
         """Return the calibrated probabilities, (N, K), in the order of `classes_`."""
-        logits = self._logits(X)
-        return np.asarray(self.calibrator_.predict_proba(logits))
+        return self._mean_probs(self._logits(X))
+
+    def _mean_probs(self, logits: list[Vector]) -> Vector:
+        return np.mean([self.calibrator_.predict_proba(one) for one in logits], axis=0)
 
     def _calibrated(self, X: Any) -> Vector:
-        logits = self._logits(X)
+        each = [self._transform(logits) for logits in self._logits(X)]
+        if len(each) == 1:
+            return each[0]
+        return logsumexp([log_softmax(one, axis=1) for one in each], axis=0) - np.log(len(each))
+
+    def _transform(self, logits: Vector) -> Vector:
         if hasattr(self.calibrator_, "transform"):
             return np.asarray(self.calibrator_.transform(logits))
         with np.errstate(divide="ignore"):
@@ -282,7 +335,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         return np.asarray(log_softmax(self._calibrated(X), axis=1))
 
     def decision_function(self, X: Any) -> Vector:
-        """Return the calibrated logits, (N, K); for two classes (N,), the log-odds of the second."""
+        """Return the calibrated logits, (N, K); for two classes (N,), the log-odds of the second.
+
+        The logits of an ensemble are the logarithms of its probabilities.
+        """
         calibrated = self._calibrated(X)
         return calibrated[:, 1] - calibrated[:, 0] if len(self.classes_) == 2 else calibrated
 
@@ -291,8 +347,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
 
         The labels and probabilities that this class returns are always arrays.
         """
-        estimators: list[Any] = [self.estimator, getattr(self, "estimator_", None)]
-        for estimator in estimators:
+        for estimator in (self.estimator, *getattr(self, "estimators_", ())):
             if hasattr(estimator, "set_output"):
                 estimator.set_output(transform=transform)
         return self

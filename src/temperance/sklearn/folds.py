@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
@@ -126,10 +126,12 @@ class Part:
     scores: Vector
     columns: Indices
     """The positions of the model's classes among all classes."""
+    estimator: Any = None
+    """The model, if it is kept."""
 
     def keep(self, rows: NDArray[np.bool_]) -> Part:
         """Return some of the rows."""
-        return Part(self.rows[rows], self.scores[rows], self.columns)
+        return replace(self, rows=self.rows[rows], scores=self.scores[rows])
 
 
 def known_classes(estimator: Any) -> NDArray[Any]:
@@ -151,8 +153,8 @@ def columns_of(labels: NDArray[Any], classes: NDArray[Any]) -> Indices:
     return np.array([places.get(label, -1) for label in different.tolist()], np.intp)[inverse]
 
 
-def choose_response(wanted: str, estimator: Any, X: Any) -> str:
-    """Return the method that the logits of a fitted estimator are made from."""
+def choose_response(wanted: str, estimator: Any, X: Any, classes: NDArray[Any]) -> str:
+    """Return the method that the logits of a fitted estimator are made from, the same in all folds."""
     name = type(estimator).__name__
     has = [method for method in RESPONSES[1:] if hasattr(estimator, method)]
     if not has:
@@ -161,7 +163,7 @@ def choose_response(wanted: str, estimator: Any, X: Any) -> str:
         raise InputError(f"response must be a method of the estimator, or 'auto'; {name} has no {wanted}.")
     if wanted == "predict_proba" or "decision_function" not in has:
         return "predict_proba"
-    if _has_score_for_each_class(estimator, X):
+    if len(classes) == 2 or _has_score_for_each_class(estimator, X):
         return "decision_function"
     if wanted == "auto" and "predict_proba" in has:
         return "predict_proba"
@@ -172,14 +174,13 @@ def choose_response(wanted: str, estimator: Any, X: Any) -> str:
 
 
 def _has_score_for_each_class(estimator: Any, X: Any) -> bool:
-    n_classes = len(known_classes(estimator))
-    if n_classes == 2:
-        return True
     # Three classes have three pairs, so the shape alone does not show it.
     options = estimator.get_params() if hasattr(estimator, "get_params") else {}
-    shapes = [value for name, value in options.items() if name.endswith("decision_function_shape")]
+    if "ovo" in [value for name, value in options.items() if name.endswith("decision_function_shape")]:
+        return False
+    n_classes = len(known_classes(estimator))  # those of the fold, which may lack some
     shape = np.shape(estimator.decision_function(_safe_indexing(X, slice(1))))
-    return "ovo" not in shapes and len(shape) == 2 and shape[1] == n_classes
+    return n_classes == 2 or shape[1:] == (n_classes,)
 
 
 def score(estimator: Any, X: Any, response: str, classes: NDArray[Any]) -> tuple[Vector, Indices]:
@@ -257,8 +258,9 @@ def score_fold(
     fit_params: dict[str, Any],
     response: str,
     classes: NDArray[Any],
+    keep: bool,
 ) -> Part:
-    """Train on the training rows of a fold and score its test rows."""
+    """Train on the training rows of a fold and score its test rows; `keep` returns the model, too."""
     train, test = split
     counted = train if weights is None else train[weights[train] > 0]
     if len(np.unique(y[counted])) < 2:
@@ -267,4 +269,5 @@ def score_fold(
     X_train, y_train = _safe_split(estimator, X, y, train)
     X_test, _ = _safe_split(estimator, X, y, test, train)
     estimator.fit(X_train, y_train, **_check_method_params(X, params=fit_params, indices=train))
-    return Part(test, *score(estimator, X_test, response, classes))
+    method = choose_response(response, estimator, X_test, classes)
+    return Part(test, *score(estimator, X_test, method, classes), estimator if keep else None)
