@@ -5,7 +5,6 @@ import shutil
 import pytest
 
 from temperance import compare
-from temperance.comparison import learning_curve
 from temperance.data import simulate
 from temperance.report.page import write_report
 from temperance.report.sections import Source
@@ -17,11 +16,9 @@ ARGUMENTS = ["--no-sandbox", "--disable-background-networking"]
 def report(tmp_path_factory):
     """Return the report of a comparison of all methods."""
     val, test = (simulate(n_rows=n, n_classes=5, random_state=seed) for n, seed in ((600, 3), (1500, 8)))
-    result = compare(val.logits, val.labels, test.logits, test.labels, "all", draws=50)
+    result = compare(val.logits, val.labels, test.logits, test.labels, "all", draws=50, learning_curve=True)
     path = tmp_path_factory.mktemp("report") / "report.html"
-    write_report(
-        result, path, learning_curve(result), sources=[Source("val.npz", "validation", 600, "0" * 64)]
-    )
+    write_report(result, path, sources=[Source("val.npz", "validation", 600, "0" * 64)])
     return path, result
 
 

@@ -1,5 +1,7 @@
 """The layout on a wide screen and on a phone: the verdict first, nothing cut, no overlaps."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from screens import DESK, PHONE, SCREENS
@@ -90,8 +92,8 @@ def task_page(tmp_path_factory):
             ]
             path = folder / f"{name}.html"
             title = "Calibration report: a_file_with_a_very_long_name_of_validation_rows.npz"
-            curve = learning_curve(result, draws=2)
-            write_report(result, path, curve, title=title, snippets=Snippets(shell))
+            told = replace(result, learning_curve=learning_curve(result, draws=2))
+            write_report(told, path, title=title, snippets=Snippets(shell))
             written[name] = path, result
         return written[name]
 
@@ -184,7 +186,7 @@ def test_the_box_has_the_colour_and_the_name_of_the_outcome(scheme, open_task, t
 
 
 def test_a_block_of_commands_is_copied(browser, task_page):
-    path, _ = task_page("few_rows")
+    path, _ = task_page("two_classes")
     context = browser.new_context(**DESK)
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     page = context.new_page()

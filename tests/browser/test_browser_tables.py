@@ -19,9 +19,9 @@ WIDEST = """intervals => intervals.forEach(small => {
     small.textContent = digits == 4 ? '4.6301 .. 5.7950' : '17.86 .. 21.18';
 })"""
 DECISIONS = """table => {
-    if (table.tHead.textContent.includes('decisions')) return;
+    if (table.tHead.textContent.includes('predictions')) return;
     for (const row of table.rows) row.append(row.lastElementChild.cloneNode(true));
-    table.tHead.querySelector('th:last-child').textContent = 'decisions changed %';
+    table.tHead.querySelector('th:last-child').textContent = 'predictions changed %';
 }"""
 
 

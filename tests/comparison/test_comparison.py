@@ -54,10 +54,10 @@ def test_the_table_fits_80_columns_and_marks_the_recommended_method(everything, 
     result, _ = everything
     lines = str(result).splitlines()
     assert max(map(len, lines)) <= 80
-    assert [line for line in lines if line.startswith(f"{result.recommended}*")]
+    assert [line for line in lines if line.startswith(f"{result.recommended} *")]
     for key in COMPARED:
-        assert any(line.split()[:1] in ([key], [f"{key}*"]) for line in lines), key
-    assert f"Recommended: {result.recommended}." in str(result)
+        assert any(line.split()[:1] == [key] for line in lines), key
+    assert lines[0] == f"Calibrate with {result.recommended}."
     bad = compare(1e4 * task.logits, task.labels, methods=["ts"], folds=2, **QUICK)
     assert max(map(len, str(bad).splitlines())) <= 80
 
@@ -83,7 +83,7 @@ def test_nothing_is_recommended_for_a_calibrated_classifier():
     result = compare(task.logits, task.labels, methods=["ts", "hts", "lts"], **QUICK)
     assert result.recommended == "none"
     assert result.calibrator is None
-    assert "none*" in str(result)
+    assert "none *" in str(result)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_warnings_of_a_method_are_collected_once_and_not_raised(task):
     [
         ({"test_logits": np.zeros((3, 4))}, "test_logits and test_labels must be given together"),
         ({"test_labels": np.zeros(3, int)}, "test_logits and test_labels must be given together"),
-        ({"methods": ["ts", "magic"]}, "must be one of ts, .*; found 'magic'"),
+        ({"methods": ["ts", "magic"]}, "there is no method 'magic'. .* one of ts, "),
         ({"methods": "ts"}, "methods must be .*found the string 'ts'"),
         ({"folds": 1}, "folds must be a whole number from 2 to the number of rows, 300; found 1"),
         ({"folds": 301}, "folds must be a whole number from 2 to the number of rows, 300; found 301"),
@@ -196,19 +196,18 @@ def test_a_class_bias_that_helps_is_recommended_with_what_it_changes(biased):
     assert judged.changed_share == np.mean(decided != logits.argmax(axis=1)) > 0.05
     assert judged.accuracy == np.mean(decided == labels) > result.results["none"].accuracy
     assert result.recommendation.alternative in ("ts", "bayes")
-    assert f"below that of {result.recommendation.alternative}," in result.reason
+    assert f"lower than with {result.recommendation.alternative}," in result.reason
 
 
 def test_changed_decisions_are_reported_below_the_table_and_in_the_numbers(biased):
     result, _, _ = biased
     before, after = (100 * result.results[name].accuracy for name in ("none", "bayes-bias"))
     share = 100 * result.results["bayes-bias"].changed_share
-    change = f"rises from {before:.1f} % to {after:.1f} %"
-    sentence = f"bayes-bias changes {share:.1f} % of decisions; accuracy {change}."
-    assert result.decision_changes == [sentence]
-    lines = str(result).splitlines()
-    assert lines[lines.index(sentence) - 1] == lines[lines.index(sentence) + 1] == ""
-    assert max(map(len, lines)) <= 80
+    change = f"rises from {before:.1f}% to {after:.1f}%"
+    sentence = f"changes {share:.1f}% of predictions; accuracy {change}."
+    assert result.decision_changes == [f"bayes-bias {sentence}"]
+    assert f"bayes-bias {sentence}" in " ".join(str(result).split())
+    assert max(map(len, str(result).splitlines())) <= 80
     content = result.to_dict()
     assert content["alternative"] == result.recommendation.alternative
     assert content["methods"]["bayes-bias"]["changed_share"] == result.results["bayes-bias"].changed_share
@@ -218,7 +217,7 @@ def test_changed_decisions_are_reported_below_the_table_and_in_the_numbers(biase
 def test_unchanged_decisions_are_not_mentioned(plain):
     result = compare(plain.logits, plain.labels, methods=["ts"], folds=2, **QUICK)
     assert result.decision_changes == []
-    assert "decisions" not in str(result)
+    assert "All predictions stay the same." in str(result)
     assert result.to_dict()["alternative"] is None
 
 
@@ -242,7 +241,7 @@ def test_a_class_bias_that_does_not_support_the_rows_is_left_out_with_a_reason(t
     assert result.failures == {
         "bayes-bias": "a class bias takes at most 3 classes; found 4. Use bayes instead."
     }
-    assert "bayes-bias  failed: a class bias takes at most 3 classes; found 4." in str(result)
+    assert "bayes-bias failed: a class bias takes at most 3 classes; found 4." in str(result)
     assert max(map(len, str(result).splitlines())) <= 80
 
 

@@ -1,6 +1,7 @@
 """The learning curve: nested parts of the validation rows, evaluated on rows that no fit has seen."""
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -72,13 +73,22 @@ def test_without_a_test_set_the_last_fifth_of_a_draw_is_used(alone, monkeypatch)
         assert not np.isin(held[:, 0], fitted[:, 0]).any()
 
 
-def test_mean_error_and_ranking_are_over_the_draws(judged):
+def test_mean_error_and_last_fall_are_over_the_draws(judged):
     curve = learning_curve(judged[0], sizes=[50, 300], draws=4)
     np.testing.assert_allclose(curve.mean("ts"), curve.nll["ts"].mean(axis=1))
     np.testing.assert_allclose(curve.error("ts"), curve.nll["ts"].std(axis=1, ddof=1) / 2)
     assert curve.error("ts")[1] < 1e-7, "all rows are the same in every draw"
-    best = min(("ts", "hts"), key=lambda key: curve.nll[key][0].mean())
-    assert curve.ranking(50)[0] == best
+    fell = curve.nll["ts"][0] - curve.nll["ts"][1]
+    assert curve.last_fall("ts") == pytest.approx((fell.mean(), fell.std(ddof=1) / 2))
+
+
+def test_the_curve_is_fitted_on_request(monkeypatch):
+    task = simulate(n_rows=100, n_classes=3, random_state=3)
+    rows = (task.logits, task.labels)
+    assert compare(*rows, methods=["ts"], folds=2, **QUICK).learning_curve is None
+    found = compare(*rows, methods=["ts"], folds=2, learning_curve=True, random_state=4, **QUICK)
+    again = learning_curve(found, random_state=4)
+    np.testing.assert_array_equal(found.learning_curve.nll["ts"], again.nll["ts"])
 
 
 def test_the_same_seed_gives_the_same_curve_and_progress_is_reported(judged):
@@ -112,7 +122,8 @@ def test_with_many_classes_methods_with_class_weights_are_left_out_and_fewer_tes
     assert curve.nll.keys() == {"ts", "hts"}
     assert curve.n_judged == 100
     assert learning_curve(result, methods=["lts"], sizes=[50], draws=2).nll.keys() == {"lts"}
-    assert "with so many classes: lts, bayes-bias." in render_report(result, learning_curve(result, draws=2))
+    told = replace(result, learning_curve=learning_curve(result, draws=2))
+    assert "with so many classes: lts, bayes-bias." in render_report(told)
 
 
 @pytest.mark.parametrize("sizes", [[401], [500], [0], [20.5]])

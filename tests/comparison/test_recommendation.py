@@ -8,7 +8,7 @@ from scipy.special import softmax
 
 from temperance import CALIBRATORS, compare
 from temperance.comparison.recommendation import DEFAULT_METHODS, recommend
-from temperance.data import simulate
+from temperance.data import demo_task, simulate
 from temperance.metrics import nll
 
 ERROR = 0.01
@@ -31,19 +31,32 @@ def changing(mean_nll, **settings):
 @pytest.mark.parametrize(
     ("bias", "chosen"),
     [
-        (changing(0.4 - 2.1 * ERROR), "bayes-bias"),
-        (changing(0.4 - 1.9 * ERROR), "bayes"),  # less than two standard errors
+        (changing(0.4 - 2.6 * ERROR, noise=10 * ERROR), "bayes-bias"),
+        (changing(0.4 - 2.4 * ERROR, noise=10 * ERROR), "bayes"),  # less than a quarter of a standard error
         (changing(0.4 - 0.0079, noise=0.0), "bayes"),  # less than 2 %
         (changing(0.4 - 0.0081, noise=0.0), "bayes-bias"),
         (changing(0.4 - 0.0041, noise=0.0, changed_share=0.0), "bayes-bias"),  # 1 %, as every decision stays
         (changing(0.4 - 0.0039, noise=0.0, changed_share=0.0), "bayes"),
-        (changing(0.4 - 1.9 * ERROR, changed_share=0.0), "bayes"),
+        (changing(0.4 - 2.4 * ERROR, noise=10 * ERROR, changed_share=0.0), "bayes"),
     ],
 )
 def test_another_method_needs_a_gain_that_matters(bias, chosen):
     found = recommend(four(bayes_bias=bias), None)
     assert found.method == chosen
     assert found.alternative == ("bayes" if chosen != "bayes" and bias.changes_decisions else None)
+
+
+@pytest.mark.parametrize(("gain", "chosen"), [(2.1, "mine"), (1.9, "bayes")])
+def test_a_method_without_a_prior_needs_two_standard_errors(gain, chosen):
+    for share in (0.0, 0.1):
+        mine = changing(0.4 - gain * ERROR, changed_share=share)
+        assert recommend(four(mine=mine), None).method == chosen
+
+
+def test_by_folds_a_difference_includes_the_noise_of_the_fits():
+    mine = method(0.4 - 2.5 * ERROR, noise=ERROR)
+    assert recommend(four(mine=mine), None).method == "mine"
+    assert recommend(four(mine=mine), None, folds=5).method == "bayes", "1.5 times the error"
 
 
 def test_a_method_does_not_qualify_by_its_own_large_error():
@@ -69,25 +82,30 @@ def test_of_several_methods_a_more_complex_one_needs_a_gain_over_the_simpler_one
 def test_the_reasons():
     found = recommend(four(bayes_bias=changing(0.4 - 2.5 * ERROR)), None)
     assert found.reason == (
-        "Its NLL, 0.3750, is below that of bayes, the choice among methods that keep every decision, by "
-        "0.0250 \u00b1 0.0100: 2 % of the NLL and 2 standard errors or more."
+        "Its log loss, 0.3750, is lower than with bayes, the choice among methods that keep all predictions, "
+        "by 0.0250 \u00b1 0.0100: 2% of the log loss and 0.25 standard errors or more."
     )
     found = recommend(four(bayes_bias=changing(0.4 - 0.5 * ERROR)), None)
     assert found.reason == (
-        "It is the default, with an NLL of 0.4000; no other candidate is better by a gain that matters. "
-        "bayes-bias has a lower NLL by 0.0050 \u00b1 0.0100 and would change 12.0 % of decisions; 2 % of the "
-        "NLL and 2 standard errors are needed."
+        "It is the default, with a log loss of 0.4000; no other candidate is better by a gain that matters. "
+        "bayes-bias has a log loss lower by 0.0050 \u00b1 0.0100 and would change 12.0% of predictions; 2% "
+        "of the log loss and 0.25 standard errors are needed."
     )
     found = recommend(four(ts=method(0.3)), None)
     assert found.reason == (
-        "Its NLL, 0.3000, is below that of bayes, the default, by 0.1000 \u00b1 0.0000: 1 % of the NLL and 2 "
-        "standard errors or more."
+        "Its log loss, 0.3000, is lower than with bayes, the default, by 0.1000 \u00b1 0.0000: 1% of the log "
+        "loss and 2 standard errors or more."
     )
     results = {"none": method(0.5, n_parameters=0), "ts": method(0.495, noise=ERROR)}
     found = recommend(results, None)
     assert found.reason == (
-        "ts, the simplest method, does not lower the NLL, 0.5000, by more than one standard error (0.0050 "
-        "\u00b1 0.0100)."
+        "ts, the simplest method, does not lower the log loss, 0.5000, by 1 standard error (0.0050 \u00b1 "
+        "0.0100)."
+    )
+    results = {"none": method(0.5, n_parameters=0), "bayes": method(0.499, noise=0.1 * ERROR)}
+    found = recommend(results, None)
+    assert found.reason == (
+        "bayes, the default, lowers the log loss, 0.5000, by less than 1% (0.0010 \u00b1 0.0010)."
     )
 
 
@@ -95,7 +113,7 @@ def test_only_candidates_are_recommended():
     results = four(hts=method(0.2, n_parameters=2))
     found = recommend(results, None, DEFAULT_METHODS)
     assert (found.method, found.candidates) == ("bayes", ("none", *DEFAULT_METHODS))
-    assert found.reason.endswith("hts has a lower NLL, but is a candidate only if you name it.")
+    assert found.reason.endswith("hts has a lower log loss, but is a candidate only if you name it.")
     assert recommend(results, None).method == "hts"
 
 
@@ -108,12 +126,13 @@ def test_only_candidates_are_recommended():
         (method(0.91, noise=0.001), "none"),  # the classifier is better by 1 % and two standard errors
         (method(0.901, noise=0.0001), "none"),
         (method(0.9, noise=0.001), "none"),  # a gain of 1 % is excluded
-        (method(0.9, noise=0.01), "bayes"),  # it is not: the prior is trusted more than few rows
-        (method(0.91, noise=0.01), "bayes"),
-        (method(0.898, noise=0.001), "bayes"),  # a small gain, but there is one
+        (method(0.898, noise=0.001), "none"),
+        (method(0.898, noise=0.006), "bayes"),  # it is not, and there is a gain
+        (method(0.898, noise=0.009), "none"),  # of less than a quarter of its standard error
+        (method(0.91, noise=0.01), "none"),
     ],
 )
-def test_the_default_is_left_only_if_the_rows_exclude_a_gain_that_matters(bayes, chosen):
+def test_the_default_needs_a_gain_that_may_matter(bayes, chosen):
     assert recommend({"none": method(0.9, n_parameters=0), "bayes": bayes}, None).method == chosen
 
 
@@ -127,9 +146,17 @@ def test_the_alternative_may_be_the_classifier_itself():
     results = {"none": method(0.4, n_parameters=0), "mine": method(0.3, changed_share=0.0001, right=0.81)}
     chosen = recommend(results, None)
     assert (chosen.method, chosen.alternative) == ("mine", "none")
-    assert "below that of the uncalibrated classifier, the choice" in chosen.reason
+    assert "lower than with the uncalibrated classifier, the choice" in chosen.reason
     results["mine"] = method(0.4, changed_share=0.1)
-    assert recommend(results, None).reason == "No method that keeps every decision was tried."
+    assert recommend(results, None).reason == "No method that keeps all predictions was tried."
+
+
+def test_an_alternative_does_no_harm():
+    """It raises neither the NLL nor, beyond its error, the ECE: the first choice is not offered then."""
+    better = {"bayes_bias": changing(0.1), "bayes": method(0.3, n_parameters=8, said=0.7)}
+    assert recommend(four(**better), None).alternative == "ts", "bayes is 20 points underconfident"
+    better["ts"] = method(0.95, said=0.9)
+    assert recommend(four(**better), None).alternative == "none", "ts raises the NLL"
 
 
 def test_rows_count_by_their_weight():
@@ -163,6 +190,15 @@ def test_all_methods_may_be_tried_and_others_named_beside_them(task):
     assert set(found.recommendation.candidates) == {"none", *DEFAULT_METHODS, "hts"}
     found = compare(task.logits, task.labels, methods=["ts", "hts"], folds=2, draws=2)
     assert list(found.results) == list(found.recommendation.candidates) == ["none", "ts", "hts"]
+
+
+def test_decisions_are_not_changed_for_a_tenth_of_a_percent():
+    task = demo_task()
+    rows = (task.val_logits, task.val_labels, task.test_logits, task.test_labels)
+    found = compare(*rows, methods=["bayes", "bayes-bias"], draws=1)
+    nll = {name: result.row_nll.mean() for name, result in found.results.items()}
+    assert nll["bayes-bias"] < nll["bayes"]
+    assert (found.recommended, found.verdict.outcome) == ("bayes", "better")
 
 
 class FromOutside:

@@ -8,9 +8,10 @@ from method_results import method_result as result
 from scipy.stats import t
 
 from temperance import compare
+from temperance.comparison.differences import Difference
 from temperance.comparison.recommendation import Recommendation
 from temperance.comparison.result import MethodResult
-from temperance.comparison.verdict import Difference, give_verdict
+from temperance.comparison.verdict import give_verdict
 from temperance.data import simulate
 from temperance.metrics import Evaluation, ece
 from temperance.metrics.intervals import Estimate, distances, spread
@@ -25,27 +26,82 @@ def test_a_clear_gain_is_better():
     verdict = verdict_of(none=result(0.4, calibration_error=0.07), ts=calibrated)
     assert verdict.outcome == "better"
     assert verdict.sentences == (
-        "The classifier said 97.0 % and was right 90.0 % of the time; calibrated, it says 90.1 %.",
-        "Better: the NLL falls by 0.0500, from 0.4000 to 0.3500 (95 % interval 0.0304 to 0.0696); the "
-        "calibration error (ECE) falls from 7.00 % to 0.40 %.",
         "Calibrate with ts.",
-        "Every decision stays the same.",
+        "Before calibration: overconfident by 7.0 points (mean confidence 97.0%, accuracy 90.0%); after: "
+        "overconfident by 0.1 points.",
+        "Better: the log loss falls from 0.4000 to 0.3500, by 0.0500 (95% interval 0.0304 to 0.0696); the "
+        "ECE falls from 7.00% to 0.40%.",
+        "All predictions stay the same.",
     )
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (0.9, "after: confidence equal to accuracy."),
+        (0.869, "after: underconfident by 3.1 points."),
+        (0.931, "after: overconfident by 3.1 points."),
+    ],
+)
+def test_the_headline_has_the_gap_with_its_sign(said, words):
+    verdict = verdict_of(none=result(0.4, said=0.931), ts=result(0.35, said=said, noise=0.01))
+    assert "overconfident by 3.1 points (mean confidence 93.1%, accuracy 90.0%)" in verdict.headline
+    assert verdict.headline.endswith(words)
+    assert verdict.to_dict()["after"]["gap"] == pytest.approx(said - 0.9)
+
+
+@pytest.mark.parametrize(
+    ("p_value", "outcome", "words"),
+    [
+        (0.2, "better", "No remaining miscalibration is detectable with these rows (Cox test, p = 0.200)."),
+        (0.004, "improved", "Still detectably miscalibrated (Cox test, p = 0.004)."),
+        (1e-9, "improved", "Still detectably miscalibrated (Cox test, p < 0.001)."),
+    ],
+)
+def test_nothing_is_better_without_reserve_if_the_test_still_fails(p_value, outcome, words):
+    calibrated = result(0.35, said=0.901, noise=0.01, cox=p_value)
+    verdict = verdict_of(none=result(0.4), ts=calibrated)
+    assert verdict.outcome == outcome
+    assert verdict.answer[-1].startswith(f"{outcome.capitalize()}: the log loss falls")
+    assert verdict.answer[-1].endswith(words)
+    left = verdict_of("none", none=result(0.4, cox=p_value), ts=result(0.41, noise=0.02))
+    detected = p_value < 0.05
+    assert left.remaining_in_words.startswith("Detectably miscalibrated" if detected else "No miscalibration")
+
+
+def test_the_choice_on_these_rows_is_told():
+    methods = {"none": result(0.4), "ts": result(0.35, noise=0.01), "bayes": result(0.36)}
+    among = Recommendation("ts", "", candidates=tuple(methods))
+    told = give_verdict(methods, among, None, keeps_class=True)
+    assert (
+        told.notes[-1] == "The method was chosen on the rows of these figures: they are slightly optimistic."
+    )
+
+
+def test_the_alternative_is_told_with_its_own_numbers():
+    biased = result(0.3, said=0.88, right=0.88, changed_share=0.12)
+    methods = {"none": result(0.4, right=0.83), "ts": result(0.39, calibration_error=0.0123), "b": biased}
+    told = give_verdict(methods, Recommendation("b", "", "ts"), None, keeps_class=False)
+    words = "If all predictions must stay the same, calibrate with ts (log loss 0.3900, ECE 1.23%)."
+    assert told.predictions_in_words.endswith(words)
+    assert told.to_dict()["alternative_scores"]["nll"] == pytest.approx(0.39)
 
 
 def test_a_gain_whose_interval_includes_0_is_only_probable():
     verdict = verdict_of(none=result(0.4), ts=result(0.385, noise=0.01))
     assert verdict.outcome == "probably better"
-    assert verdict.gain_in_words.startswith("Probably better: the NLL falls by 0.0150")
-    assert "includes 0; more labelled test rows would help to decide." in verdict.gain_in_words
+    assert verdict.gain_in_words.startswith(
+        "Probably better: the log loss falls from 0.4000 to 0.3850, by 0.015"
+    )
+    assert "includes 0; more labelled rows would help to decide." in verdict.gain_in_words
 
 
 def test_a_gain_within_one_standard_error_is_reported_as_no_difference():
     verdict = verdict_of(none=result(0.4), ts=result(0.395, noise=0.01))
     assert verdict.outcome == "no difference"
     assert verdict.gain_in_words == (
-        "No difference that these rows can show: the NLL changes by -0.0050, from 0.4000 to 0.3950 (95 % "
-        "interval -0.0246 to 0.0146); more labelled test rows would help to decide."
+        "No difference that these rows can show: the log loss changes by -0.0050, from 0.4000 to 0.3950 (95% "
+        "interval -0.0246 to 0.0146); more labelled rows would help to decide."
     )
 
 
@@ -54,32 +110,29 @@ def test_a_rising_calibration_error_is_not_reported_as_falling():
         result(0.4, said=0.91, calibration_error=0.01),
         result(0.3, said=0.99, calibration_error=0.09),
     )
-    assert "rises from 1.00 % to 9.00 %" in verdict_of(none=before, ts=after).gain_in_words
+    assert "rises from 1.00% to 9.00%" in verdict_of(none=before, ts=after).gain_in_words
     before, after = (
         result(0.4, said=0.95, calibration_error=0.05),
         result(0.3, said=0.95, calibration_error=0.052),
     )
-    assert (
-        "these rows cannot show whether the calibration error"
-        in verdict_of(none=before, ts=after).gain_in_words
-    )
+    assert "does not change detectably" in verdict_of(none=before, ts=after).gain_in_words
 
 
 def test_without_a_recommendation_the_verdict_is_about_the_best_method_tried():
     verdict = verdict_of("none", none=result(0.4), ts=result(0.41, noise=0.02), hts=result(0.5))
     assert (verdict.method, verdict.tried, verdict.outcome) == ("none", "ts", "no difference")
     assert verdict.sentences == (
-        "The classifier says 97.0 % and is right 90.0 % of the time.",
-        "No gain that matters: the best method, ts, changes the NLL, 0.4000, by +0.0100 (95 % interval "
-        "-0.0293 to 0.0493).",
         "Leave the classifier as it is.",
+        "Without calibration: overconfident by 7.0 points (mean confidence 97.0%, accuracy 90.0%).",
+        "No gain that matters: the best method, ts, changes the log loss, 0.4000, by +0.0100 (95% interval "
+        "-0.0293 to 0.0493).",
     )
 
 
 def test_the_outcome_is_worse_if_all_methods_do_harm_and_no_difference_without_any():
     verdict = verdict_of("none", none=result(0.4), ts=result(0.5, noise=0.01), hts=result(0.6))
     assert verdict.outcome == "worse"
-    assert "the best, ts, by 0.1000 (95 % interval 0.0804 to 0.1196)" in verdict.gain_in_words
+    assert "the best, ts, by 0.1000 (95% interval 0.0804 to 0.1196)" in verdict.gain_in_words
     alone = verdict_of("none", none=result(0.4))
     assert (alone.outcome, alone.gain_in_words) == ("no difference", "No method was tried.")
 
@@ -89,10 +142,15 @@ def test_a_class_bias_reports_what_it_changes():
     verdict = verdict_of(
         "bayes-bias", keeps_class=False, none=result(0.4, right=0.83), **{"bayes-bias": biased}
     )
-    assert verdict.headline.endswith("calibrated, it says 88.0 % and is right 88.0 % of the time.")
-    assert verdict.sentences[-1] == "It changes 12.0 % of decisions; accuracy rises from 83.0 % to 88.0 %."
+    assert verdict.headline.endswith(
+        "after: confidence equal to accuracy (mean confidence 88.0%, accuracy 88.0%)."
+    )
+    assert (
+        verdict.sentences[-1]
+        == "bayes-bias changes 12.0% of predictions; accuracy rises from 83.0% to 88.0%."
+    )
     unchanged = verdict_of("b", keeps_class=False, none=result(0.4), b=result(0.3))
-    assert unchanged.sentences[-1] == "It may change decisions, but changes none on the test rows."
+    assert unchanged.sentences[-1] == "b may change predictions, but changes none on these rows."
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +175,7 @@ def test_the_numbers_are_those_of_the_rows(compared):
     assert sum(lengths) == pytest.approx(2 * t.ppf(0.975, 2400) * error, rel=0.02)
     assert verdict.before.confidence == pytest.approx(share @ before.confidence)
     assert verdict.after.accuracy == pytest.approx(share @ after.correct)
-    assert verdict.ece_gain.value == pytest.approx(verdict.ece_before - verdict.ece_after, abs=1e-12)
+    assert verdict.ece_gain.value == pytest.approx(verdict.before.ece - verdict.after.ece, abs=1e-12)
 
 
 def test_the_error_of_a_paired_calibration_error_is_that_of_resamples():
@@ -149,7 +207,8 @@ def test_one_object_feeds_python_json_and_the_printed_comparison(compared):
     assert told["outcome"] == verdict.outcome
     assert told["before"]["said"] == verdict.before.confidence
     assert told["nll_gain"]["low"] == verdict.nll_gain.low
-    assert str(verdict) in " ".join(str(compared).split())
+    shown = " ".join(str(compared).split())
+    assert all(sentence in shown for sentence in verdict.sentences)
 
 
 def test_difference_of_equal_rows_is_0():
@@ -178,3 +237,32 @@ def test_no_method_is_better_than_a_calibrated_accurate_classifier(by_folds):
         outcomes.append(str(verdict.outcome))
     assert outcomes.count("better") <= 1
     assert outcomes.count("worse") <= 1
+
+
+# ---- Labels that do not belong to the rows
+
+
+@pytest.mark.parametrize("by_folds", [False, True])
+def test_labels_no_better_than_chance_are_the_headline(by_folds):
+    for seed in range(3):
+        task = simulate(600, 5, random_state=seed)
+        labels = np.random.default_rng(seed).permutation(task.labels)
+        rows = (task.logits[:300], labels[:300], task.logits[300:], labels[300:])
+        found = compare(*rows[: 2 if by_folds else 4], draws=1, progress=False)
+        verdict = found.verdict
+        assert verdict.outcome == "no better than chance"
+        assert str(found).startswith(
+            "Check the labels before you calibrate.\nThe classifier is no better than"
+        )
+        frequencies = np.bincount(found.judged.labels) / 300
+        assert verdict.chance_nll == pytest.approx(-frequencies @ np.log(frequencies))
+
+
+@pytest.mark.parametrize("n_rows", [20, 300])
+def test_a_weak_or_overconfident_classifier_is_better_than_chance(n_rows):
+    for seed in range(10):
+        task = simulate(n_rows, 3, sharpness=2.0, temperature=5.0, random_state=seed)
+        found = compare(task.logits, task.labels, draws=1, progress=False)
+        assert found.verdict.chance_nll is None
+    one_class = compare(task.logits, np.zeros(n_rows, int), draws=1, progress=False)
+    assert one_class.verdict.chance_nll is None, "labels of one class cannot tell"

@@ -5,7 +5,7 @@ import pytest
 
 from temperance import InputError, metrics
 from temperance.comparison import LearningCurve, compare
-from temperance.comparison.verdict import Difference
+from temperance.comparison.differences import Difference
 from temperance.data import simulate
 from temperance.display import (
     ConfidenceDisplay,
@@ -58,8 +58,8 @@ def test_the_weights_of_the_test_rows_are_used(weighted):
 @pytest.mark.parametrize(
     ("weights", "right", "wrong", "words"),
     [
-        (None, [0, 0.25, 0.25, 0.25], [0, 0, 0, 0.25], "mean confidence 70.0 %, accuracy 75.0 %."),
-        (WEIGHTS, [0, 0.25, 0, 0.25], [0, 0, 0, 0.5], "mean confidence 75.0 %, accuracy 50.0 %."),
+        (None, [0, 0.25, 0.25, 0.25], [0, 0, 0, 0.25], "mean confidence 70.0%, accuracy 75.0%."),
+        (WEIGHTS, [0, 0.25, 0, 0.25], [0, 0, 0, 0.5], "mean confidence 75.0%, accuracy 50.0%."),
     ],
 )
 def test_shares_of_right_and_wrong_rows_match_a_hand_computation(weights, right, wrong, words):

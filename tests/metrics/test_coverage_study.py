@@ -59,7 +59,7 @@ def test_a_study_that_was_stopped_goes_on_where_it_was(scripts, tmp_path, monkey
             again = json.loads(other.read_text())[key]
             assert again == (pytest.approx(found, rel=1e-9) if isinstance(found, dict) else found), key
     assert json.loads(whole[0].read_text())["n"] == 3
-    assert "| ts | 50 | 4 | 3 | T " in study.Study(study.Store(tmp_path / "whole")).page()
+    assert "| `ts` | 50 | 4 | T " in study.Study(study.Store(tmp_path / "whole")).tables()["fits"]
 
 
 def test_fits_know_the_parameters_that_rows_were_drawn_with(scripts):
@@ -68,17 +68,16 @@ def test_fits_know_the_parameters_that_rows_were_drawn_with(scripts):
         assert np.abs(list(off.values())).max() < 4, method
 
 
-def test_the_page_marks_what_is_outside_the_target(scripts):
+def test_the_tables_list_what_is_outside_the_target(scripts):
     entry = {"n": 100, "above": {"ece": 2}, "below": {"ece": 3}}
     poor = {"n": 120, "above": {"ece": 12}, "below": {"ece": 6}}
     results = {(200, 2, "calibrated"): entry, (200, 2, "biased"): poor, (200, 2, "99 %"): entry}
     fits = {("ts", 200, 4): {"n": 100, "above": {"T": 1}, "below": {"T": 9}}}
-    page = scripts["page"].page(results, fits, ("ece",))
-    assert "| metric | calibrated | biased |\n|---|---|---|\n| ece | 95.0 | **85.0 (10.0/5.0)** |" in page
-    assert "| metric | 99 % |\n|---|---|\n| ece | 95.0 |" in page
-    assert "100 to 120 for N = 200" in page
-    assert "| ts | 200 | 4 | 100 | T **90.0 (1.0/9.0)** |" in page
-    assert "| rows of the fit | rows a day |" in page
+    tables = scripts["page"].tables(results, fits, ("ece",))
+    assert "with 100 simulations per scenario" in tables["runs"]
+    assert tables["metrics"].endswith("| ece | 85.0 to 95.0% |")
+    assert tables["narrow"].splitlines()[2:] == ["| ece | biased | 200 | 2 | 85.0% |"]
+    assert tables["fits"].endswith("| `ts` | 200 | 4 | T 90.0% |")
 
 
 @pytest.mark.slow

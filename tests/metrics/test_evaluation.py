@@ -171,7 +171,7 @@ def test_the_evaluation_is_a_mapping_with_a_table_that_fits_80_columns(result):
     assert lines[4 + len(result)].split()[-2:] == ["statistic", "p-value"]
     assert [line.split()[0] for line in lines[5 + len(result) :][: len(result.tests)]] == list(result.tests)
     assert max(map(len, lines)) <= 80
-    assert f"{100 * result['ece'].value:.2f} %" in str(result)
+    assert f"{100 * result['ece'].value:.2f}%" in str(result)
     assert f"{result['nll'].value:.4f}" in str(result)
     (without_interval,) = (line for line in lines if line.startswith("mce "))
     assert without_interval.split()[-2:] == ["-", "-"]

@@ -155,3 +155,10 @@ def test_weights_that_go_with_being_right_count_as_they_do_in_resamples():
     counts = rng.multinomial(200, np.full(200, 1 / 200), size=10_000) * weight
     low, high = np.quantile(counts @ values / counts.sum(axis=1), [0.025, 0.975])
     assert found.high - found.low == pytest.approx(high - low, rel=0.05)
+
+
+def test_a_pseudo_error_without_a_finite_cost_adds_nothing():
+    influence, share = np.array([-1.0, 0.5, 0.5]), np.full(3, 1 / 3)
+    chance = np.array([0.5, 0.5])
+    with_infinite = spread(influence, share, (np.array([np.inf, 2.0]), chance))
+    assert with_infinite == spread(influence, share, (np.array([0.0, 2.0]), chance))

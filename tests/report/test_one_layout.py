@@ -74,7 +74,9 @@ def displays(comparison, curve):
 def page(comparison, curve):
     """Return the figures of the page by their name."""
     found = re.findall(
-        r'<figure id="figure-([\w-]+)".*?</figure>', html := render_report(comparison, curve), re.DOTALL
+        r'<figure id="figure-([\w-]+)".*?</figure>',
+        html := render_report(replace(comparison, learning_curve=curve)),
+        re.DOTALL,
     )
     return {
         name: re.search(rf'<figure id="figure-{name}".*?</figure>', html, re.DOTALL).group(0)

@@ -17,5 +17,5 @@ def test_every_method_of_a_comparison_has_an_entry_of_its_own():
 
 def test_a_variant_is_its_class_and_what_differs():
     assert ENTRIES["pts-ece"] == f"{ENTRIES['pts']}, fitted to the ECE, not to the NLL"
-    bias = "and with a bias for each class, which may change decisions"
+    bias = "and with a bias for each class, which may change predictions"
     assert ENTRIES["bayes-bias"] == f"{ENTRIES['bayes']}, {bias}"

@@ -64,7 +64,8 @@ def curve(comparison):
 @pytest.fixture(scope="module")
 def html(comparison, curve):
     source = Source(HOSTILE, "validation", 400, "0" * 64)
-    return render_report(comparison, curve, title=f"Report of {HOSTILE}", sources=[source])
+    told = replace(comparison, learning_curve=curve)
+    return render_report(told, title=f"Report of {HOSTILE}", sources=[source])
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +151,7 @@ def test_the_page_has_the_verdict_and_its_reason(comparison, page):
 
 
 def test_the_page_says_which_decisions_change(html):
-    assert "decisions changed %" not in html
+    assert "predictions changed %" not in html
     task = simulate(600, 4, random_state=5)
     result = compare(
         task.logits + 4 * np.eye(4)[0], task.labels, methods=["ts", "bayes-bias"], folds=2, **QUICK
@@ -159,20 +160,20 @@ def test_the_page_says_which_decisions_change(html):
     changed = render_report(result)
     page = Page(changed)
     assert result.recommended == "bayes-bias"
-    assert "decisions changed %" in page.text["th"]
+    assert "predictions changed %" in page.text["th"]
     for name, value in (("ts", 0.0), ("bayes-bias", share)):
         row = re.search(rf'<tr[^>]*data-row="{name}".*?</tr>', changed, re.DOTALL).group(0)
         assert f'<td data-value="{value}" class="extra">{100 * value:.2f}</td>' in row
     assert result.decision_changes[0] in page.text["p"]
     assert result.reason in page.text["p"]
-    assert "If every decision must stay the same, calibrate with ts." in page.text["p"]
+    assert "If all predictions must stay the same, calibrate with ts (log loss" in page.text["p"]
 
 
 def test_if_no_other_method_helps_the_classifier_itself_is_the_alternative():
     task = simulate(600, 4, random_state=5)
     result = compare(task.logits + 4 * np.eye(4)[0], task.labels, methods=["bayes-bias"], folds=2, **QUICK)
     page = Page(render_report(result))
-    assert "If every decision must stay the same, leave the classifier as it is." in page.text["p"]
+    assert "If all predictions must stay the same, leave the classifier as it is (log" in page.text["p"]
 
 
 def test_every_summary_is_there_in_words(comparison, page):
@@ -183,7 +184,8 @@ def test_every_summary_is_there_in_words(comparison, page):
 
 def test_the_same_comparison_gives_the_same_page(comparison, curve, html):
     source = Source(HOSTILE, "validation", 400, "0" * 64)
-    assert render_report(comparison, curve, title=f"Report of {HOSTILE}", sources=[source]) == html
+    told = replace(comparison, learning_curve=curve)
+    assert render_report(told, title=f"Report of {HOSTILE}", sources=[source]) == html
 
 
 def test_without_a_curve_there_is_no_section_of_labels_and_no_method_is_fitted(comparison, monkeypatch):
@@ -197,8 +199,9 @@ def test_without_a_curve_there_is_no_section_of_labels_and_no_method_is_fitted(c
 
 
 def test_a_saved_report_has_the_curve(comparison, curve, tmp_path):
-    comparison.save_report(tmp_path / "report.html")
-    assert (tmp_path / "report.html").read_text() == render_report(comparison, curve)
+    told = replace(comparison, learning_curve=curve)
+    told.save_report(tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text() == render_report(told)
 
 
 def test_the_file_is_not_overwritten_by_default(tmp_path):
@@ -222,8 +225,8 @@ def test_the_file_is_not_overwritten_by_default(tmp_path):
 )
 def test_a_report_by_cross_validation_works_for_any_size(n_rows, n_classes):
     task = simulate(n_rows=n_rows, n_classes=n_classes, random_state=1)
-    result = compare(task.logits, task.labels, methods=["ts", "bayes"], folds=3, **QUICK)
-    page = Page(render_report(result, learning_curve(result)))
+    result = compare(task.logits, task.labels, methods=["ts", "bayes"], folds=3, learning_curve=True, **QUICK)
+    page = Page(render_report(result))
     shown = [key for key in SECTIONS if key != "production" or result.recommended != "none"]
     assert [a["id"] for a in page.all("section")] == shown
     assert "There was no test set" in page.text["li"]

@@ -1,4 +1,4 @@
-"""Words and numbers of the page fit the case: no "-0.00", no 100 % that is not, no bins of a single row."""
+"""Words and numbers of the page fit the case: no "-0.00", no 100% that is not, no bins of a single row."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from temperance import compare
 from temperance.comparison import LearningCurve
 from temperance.comparison.verdict import accuracy_in_words, percent
 from temperance.data import simulate
-from temperance.display import ClassReliabilityDisplay, ReliabilityDisplay
+from temperance.display import ClassReliabilityDisplay, LearningCurveDisplay, ReliabilityDisplay
 from temperance.display.chart import Axis, Chart, Dots, Intervals, Line, tick_labels
 from temperance.metrics.calibration_tests import cox_in_words
 from temperance.metrics.intervals import Estimate
@@ -26,10 +26,10 @@ def comparison():
 
 
 def test_a_share_below_one_is_not_shown_as_one():
-    assert [percent(share) for share in (0.9996, 0.99984, 0.9)] == ["99.96 %", "99.98 %", "90.0 %"]
-    assert percent(1.0) == "100.0 %"
-    assert accuracy_in_words(0.9327, 0.9998) == "accuracy rises from 93.3 % to 99.98 %"
-    assert accuracy_in_words(0.9, 0.8) == "accuracy falls from 90.0 % to 80.0 %"
+    assert [percent(share) for share in (0.9996, 0.99984, 0.9)] == ["99.96%", "99.98%", "90.0%"]
+    assert percent(1.0) == "100.0%"
+    assert accuracy_in_words(0.9327, 0.9998) == "accuracy rises from 93.3% to 99.98%"
+    assert accuracy_in_words(0.9, 0.8) == "accuracy falls from 90.0% to 80.0%"
 
 
 def test_a_number_that_rounds_to_zero_has_no_sign():
@@ -86,6 +86,21 @@ def test_the_labels_are_told_for_the_method_of_the_verdict(comparison):
     none = replace(comparison.verdict, method="none", tried="ts")
     words = labels_in_words(_with_verdict(comparison, none), curve)
     assert "the NLL of ts went" in words
+
+
+def test_a_learning_curve_claims_nothing_that_its_draws_cannot_show(comparison):
+    """With three draws a fall has to be 4.3 standard errors; which method is lowest is not told at all."""
+    steady, noisy = np.array([0.0, 0.001, -0.001]), np.array([0.0, 0.1, -0.1])
+    for noise, answer in ((steady, "Yes: "), (noisy, "No gain that 3 random draws could show: ")):
+        curve = LearningCurve((20, 40), {"ts": np.stack([0.9 + noise, 0.8 - noise])}, 0.9, 60)
+        words = labels_in_words(comparison, curve)
+        assert words.startswith(answer)
+        assert "a fall of 0.1000 ±" in words
+        assert "owest" not in words + display_caption(curve)
+
+
+def display_caption(curve):
+    return LearningCurveDisplay.from_curve(curve).chart().caption
 
 
 def _with_verdict(comparison, verdict):

@@ -205,7 +205,7 @@ def wait_until_alone(group):
         ({"sizes": [0]}, "sizes must be"),
         ({"draws": 0}, "draws must be"),
         ({"jobs": 0}, "jobs must be"),
-        ({"methods": ["none of them"]}, "the method must be one of"),
+        ({"methods": ["none of them"]}, "there is no method 'none of them'"),
     ],
 )
 def test_an_invalid_study_is_refused_before_anything_is_written(task_folder, tmp_path, settings, words):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -69,6 +69,8 @@ def compare(
     draws: int = DRAWS,
     random_state: int = 0,
     metric_intervals: bool = False,
+    positions: bool = False,
+    learning_curve: bool = False,
     progress: Progress = True,
 ) -> Comparison:
     """Fit each method to the validation rows and evaluate it on the test rows.
@@ -99,6 +101,12 @@ def compare(
         As for `metrics.evaluate`; the seed also assigns the folds.
     metric_intervals : bool
         Whether to compute bootstrap intervals of `metrics`: each is then called once for each draw.
+    positions : bool
+        Whether columns are positions without a meaning, as for `Calibrator.fit`: LTS and HnLTS are left out.
+        Test rows may have more or fewer.
+    learning_curve : bool
+        Whether to fit the methods to parts of the validation rows too, which takes twice as long as all else:
+        `Comparison.learning_curve` and the report then show whether more labels would help.
     progress : bool, or function of (what, fraction done)
         By default a line on standard error, if that is a terminal or a notebook and the call takes longer
         than two seconds; False turns it off. A function is called before each method.
@@ -117,7 +125,7 @@ def compare(
     candidates = named if len(named) == len(chosen) else {*DEFAULT_METHODS, *named}
     if (test_logits is None) != (test_labels is None):
         raise InputError("test_logits and test_labels must be given together; found one of them.")
-    val = LabelledRows.open(val_logits, val_labels, sample_weight, classes=classes)
+    val = LabelledRows.open(val_logits, val_labels, sample_weight, classes=classes, positions=positions)
     test, fold, evaluated_on = val, None, "the test set"
     if test_labels is not None:
         test = _open_test(val, val_logits, test_logits, test_labels, classes)
@@ -134,9 +142,9 @@ def compare(
     with reporting("Comparing", progress) as report:
         results, failures = evaluation.results(chosen, named, report)
     settings = {"bins": bins, "confidence": confidence, "draws": draws, "random_state": random_state}
-    return Comparison(
+    comparison = Comparison(
         results,
-        recommend(results, test.weights, candidates),
+        recommend(results, test.weights, candidates, None if fold is None else folds),
         evaluated_on,
         val,
         test,
@@ -145,6 +153,14 @@ def compare(
         failures,
         val.class_names,
     )
+    return _with_curve(comparison, progress) if learning_curve else comparison
+
+
+def _with_curve(comparison: Comparison, progress: Progress) -> Comparison:
+    seed = comparison.settings["random_state"]
+    return replace(
+        comparison, learning_curve=learning_curve(comparison, random_state=seed, progress=progress)
+    )
 
 
 def _open_test(
@@ -152,11 +168,11 @@ def _open_test(
 ) -> LabelledRows:
     """Open the test rows, which must have the classes of the validation rows and differ from these rows."""
     names = column_names(val_logits)
-    if names is not None:
+    if names is not None and not val.positions:
         columns = "val_logits.column_names" if hasattr(val_logits, "column_names") else "val_logits.columns"
         check_column_names(names, test_logits, argument="test_logits", names=columns)
-    test = LabelledRows.open(test_logits, test_labels, classes=classes)
-    if test.logits.shape[1] != val.logits.shape[1]:
+    test = LabelledRows.open(test_logits, test_labels, classes=classes, positions=val.positions)
+    if test.logits.shape[1] != val.logits.shape[1] and not val.positions:
         raise InputError(
             "val_logits and test_logits must have the same classes, a column for each; found "
             f"{val.logits.shape[1]} and {test.logits.shape[1]}. Pass the rows of one classifier."

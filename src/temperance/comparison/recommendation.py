@@ -1,16 +1,19 @@
-"""Which method to use, why, and what it gains.
+"""Which method to use, and why.
 
 Methods are compared by NLL, a proper score: it rewards true probabilities and nothing else. A difference of
-two methods is a mean over rows of paired differences, with its standard error.
+two methods is a mean over rows of paired differences, with its standard error; by cross-validation this
+includes the noise of the fits.
 
-The rule: `bayes` is the default answer, since its prior makes it safe with few rows. Another candidate
-replaces it only by a gain that matters: at least 1 % of the NLL and two standard errors; 2 % and two standard
-errors if it changes decisions. So a noisy method does not qualify by its own large error. The classifier is
-left as it is if its NLL is lower by a gain that matters, or if `bayes` does not lower the NLL by more than
-one standard error and the rows exclude that it gains 1 %. The candidates are the methods that the user has
-named; if none were, `ts`, `bayes`, `bayes-bias` and the uncalibrated classifier, whatever else was tried.
-Without `bayes` among them, the default is the method with the fewest parameters that keeps every decision, if
-it lowers the NLL by more than one standard error, and otherwise the uncalibrated classifier.
+The rule: `bayes` is recommended if it lowers the NLL by a quarter of a standard error, unless the rows
+exclude that it gains 1%; otherwise the classifier is left as it is. Another candidate replaces this answer
+only by a gain that matters: 1% of the NLL, or 2% if it changes predictions, and two standard errors. Of
+`bayes-bias`, which has a prior as well, a quarter of a standard error is asked. The candidates are the
+methods that the user has named; if none were, `ts`, `bayes`, `bayes-bias` and the uncalibrated classifier,
+whatever else was tried. Without `bayes` among them, the first answer is the method with the fewest parameters
+that keeps all predictions, if it lowers the NLL by one standard error, and else the uncalibrated classifier.
+
+`benchmarks/recommendation.py` measures what following the rule gains and how often it does harm; the
+constants were chosen by it.
 """
 
 from __future__ import annotations
@@ -19,10 +22,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from temperance.calibrators import UNCALIBRATED
-from temperance.comparison.verdict import Difference, share_in_words
+from temperance.comparison.differences import Difference, ece_gain, shares
+from temperance.comparison.verdict import share_in_words
 from temperance.core.arrays import Vector
 
 if TYPE_CHECKING:
@@ -33,8 +35,11 @@ DEFAULT_METHODS = ("ts", DEFAULT, "bayes-bias")
 """The methods that are compared if the user names none, and the candidates among all methods."""
 
 MIN_GAIN = 0.01  # of the NLL; less would not be noticed
-MIN_GAIN_WITH_CHANGES = 0.02  # of a method that changes decisions, which has a price of its own
-MIN_ERRORS = 2.0  # standard errors of the gain
+MIN_GAIN_WITH_CHANGES = 0.02  # of a method that changes predictions, which has a price of its own
+MIN_ERRORS = 2.0  # standard errors of the gain: by chance, one in forty
+MIN_ERRORS_WITH_PRIOR = 0.25  # a prior is evidence of its own; with less, 20 rows recommend harm too often
+WITH_PRIOR = (DEFAULT, "bayes-bias")
+LEAST_SHOWN = 0.00005  # a smaller difference of the log loss is shown as 0.0000
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,7 @@ class Recommendation:
     reason : str
         Why, in words.
     alternative : str, or None
-        If the method changes decisions: the one to use if they must stay the same.
+        If the method changes predictions: the one to use if they must stay the same.
     candidates : tuple of str
         The names among which it was chosen.
 
@@ -69,11 +74,16 @@ class Recommendation:
 
 
 def recommend(
-    results: Mapping[str, MethodResult], weights: Vector | None, candidates: Collection[str] | None = None
+    results: Mapping[str, MethodResult],
+    weights: Vector | None,
+    candidates: Collection[str] | None = None,
+    folds: int | None = None,
 ) -> Recommendation:
-    """Choose among the candidates (all by default): those that keep every decision first, then the others."""
-    share = np.ones(len(results[UNCALIBRATED].row_nll)) if weights is None else weights
-    choice = _Choice(results, share / share.sum())
+    """Choose among the candidates (all by default): those that keep all predictions first, then the others.
+
+    `folds` are those of a cross-validation, whose differences vary with the fits as well.
+    """
+    choice = _Choice(results, shares(results, weights), folds)
     among = tuple(name for name in results if candidates is None or name in (UNCALIBRATED, *candidates))
     simplest_first = sorted(among, key=lambda name: (results[name].n_parameters, choice.nll(name)))
     keeping = [name for name in simplest_first if not results[name].changes_decisions]
@@ -81,31 +91,31 @@ def recommend(
     methods = [name for name in keeping if name != UNCALIBRATED]
     usual = DEFAULT if DEFAULT in methods else next(iter(methods), UNCALIBRATED)
 
-    # A method without a prior has to show a gain. The default method is used until the rows show that it
-    # gains nothing that matters.
     gain = choice.gain(UNCALIBRATED, usual)
     may_matter = gain.value + MIN_ERRORS * gain.error >= MIN_GAIN * choice.nll(UNCALIBRATED)
-    is_used = gain.value > gain.error or (usual == DEFAULT and may_matter)
+    needed = MIN_ERRORS_WITH_PRIOR if usual == DEFAULT else 1.0
+    is_used = gain.value > needed * gain.error and (may_matter or usual != DEFAULT)
     default = usual if is_used else UNCALIBRATED
     kept = choice.improved(default, keeping, MIN_GAIN)
     chosen = choice.improved(kept, changing, MIN_GAIN_WITH_CHANGES)
     if chosen != kept:
-        whose = "the choice among methods that keep every decision"
+        whose = "the choice among methods that keep all predictions"
         reason = choice.reason_of_gain(chosen, kept, whose, MIN_GAIN_WITH_CHANGES)
-        return Recommendation(chosen, reason, kept, among)
+        return Recommendation(chosen, reason, choice.harmless(kept, keeping), among)
     role = "the default" if usual == DEFAULT else "the simplest method"
+    before = f"the log loss, {choice.nll(UNCALIBRATED):.4f}"
     if kept != default:
         reason = choice.reason_of_gain(kept, default, "the default", MIN_GAIN)
     elif usual == UNCALIBRATED:
-        reason = "No method that keeps every decision was tried."
+        reason = "No method that keeps all predictions was tried."
     elif is_used:
-        nll = f"with an NLL of {choice.nll(default):.4f}"
+        nll = f"with a log loss of {choice.nll(default):.4f}"
         reason = f"It is {role}, {nll}; no other candidate is better by a gain that matters."
+    elif gain.value > needed * gain.error:
+        reason = f"{usual}, {role}, lowers {before}, by less than {MIN_GAIN:.0%} ({_in_words(gain)})."
     else:
-        before = f"the NLL, {choice.nll(UNCALIBRATED):.4f}"
-        reason = (
-            f"{usual}, {role}, does not lower {before}, by more than one standard error ({_in_words(gain)})."
-        )
+        by = f"{needed:g} standard error{'s' * (needed != 1)}"
+        reason = f"{usual}, {role}, does not lower {before}, by {by} ({_in_words(gain)})."
     return Recommendation(kept, reason + choice.reasons_against(kept, usual, among), None, among)
 
 
@@ -115,47 +125,66 @@ class _Choice:
 
     results: Mapping[str, MethodResult]
     share: Vector
+    folds: int | None
 
     def nll(self, name: str) -> float:
         return float(self.results[name].row_nll @ self.share)
 
     def gain(self, before: str, after: str) -> Difference:
         """Return how much lower the NLL of the second method is."""
-        return Difference.of_nll(self.results[before], self.results[after], self.share)
+        return Difference.of_nll(self.results[before], self.results[after], self.share, self.folds)
 
     def improved(self, answer: str, names: Iterable[str], min_gain: float) -> str:
         """Return the answer after each of the methods, in this order, could replace it by a gain."""
         for name in names:
             gain = self.gain(answer, name)
-            if gain.value > 0 and gain.value >= max(min_gain * self.nll(answer), MIN_ERRORS * gain.error):
+            if gain.value > 0 and gain.value >= max(min_gain * self.nll(answer), _errors(name) * gain.error):
                 answer = name
         return answer
+
+    def harmless(self, first: str, keeping: Iterable[str]) -> str:
+        """Return the first choice unless it raises the NLL or, beyond one standard error, the ECE.
+
+        Otherwise return the method with the lowest NLL that does neither; the classifier itself is one.
+        """
+        own = self.results[UNCALIBRATED]
+        for name in (first, *sorted(keeping, key=self.nll)):
+            calibration = ece_gain(own, self.results[name], self.share)
+            if self.gain(UNCALIBRATED, name).value >= 0 and calibration.value >= -calibration.error:
+                return name
+        return UNCALIBRATED
 
     def reason_of_gain(self, chosen: str, other: str, whose: str, min_gain: float) -> str:
         named = "the uncalibrated classifier" if other == UNCALIBRATED else other
         return (
-            f"Its NLL, {self.nll(chosen):.4f}, is below that of {named}, {whose}, by "
-            f"{_in_words(self.gain(other, chosen))}: {_threshold(min_gain)} or more."
+            f"Its log loss, {self.nll(chosen):.4f}, is lower than with {named}, {whose}, by "
+            f"{_in_words(self.gain(other, chosen))}: {_threshold(chosen, min_gain)} or more."
         )
 
     def reasons_against(self, kept: str, usual: str, candidates: Collection[str]) -> str:
         """Say why methods with a lower NLL than the one kept were not chosen."""
         words = ""
-        lower = [name for name in self.results if self.nll(name) < self.nll(kept) and name != usual]
+        at_most = self.nll(kept) - LEAST_SHOWN
+        lower = [name for name in self.results if self.nll(name) < at_most and name != usual]
         lower.sort(key=self.nll)
         for rival in [name for name in lower if name in candidates][:1]:
             share = self.results[rival].changed_share
             changes = f" and would change {share_in_words(share)}" if share else ""
-            needed = _threshold(MIN_GAIN_WITH_CHANGES if share else MIN_GAIN)
+            needed = _threshold(rival, MIN_GAIN_WITH_CHANGES if share else MIN_GAIN)
             gain = _in_words(self.gain(kept, rival))
-            words += f" {rival} has a lower NLL by {gain}{changes}; {needed} are needed."
+            words += f" {rival} has a log loss lower by {gain}{changes}; {needed} are needed."
         for other in [name for name in lower if name not in candidates][:1]:
-            words += f" {other} has a lower NLL, but is a candidate only if you name it."
+            words += f" {other} has a lower log loss, but is a candidate only if you name it."
         return words
 
 
-def _threshold(min_gain: float) -> str:
-    return f"{100 * min_gain:g} % of the NLL and {MIN_ERRORS:g} standard errors"
+def _errors(name: str) -> float:
+    """Return how many standard errors a method has to gain."""
+    return MIN_ERRORS_WITH_PRIOR if name in WITH_PRIOR else MIN_ERRORS
+
+
+def _threshold(name: str, min_gain: float) -> str:
+    return f"{min_gain:.0%} of the log loss and {_errors(name):g} standard errors"
 
 
 def _in_words(difference: Difference) -> str:

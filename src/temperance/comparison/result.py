@@ -14,16 +14,15 @@ from numpy.typing import NDArray
 
 from temperance import loaders
 from temperance.calibrators import UNCALIBRATED, Method
-from temperance.comparison.learning_curve import learning_curve
+from temperance.comparison import table
+from temperance.comparison.learning_curve import LearningCurve
 from temperance.comparison.recommendation import Recommendation
 from temperance.comparison.rows import LabelledRows
 from temperance.comparison.verdict import Verdict, accuracy_in_words, give_verdict, share_in_words
 from temperance.core.arrays import Vector
-from temperance.files import check_writable
 from temperance.metrics import METRICS, Evaluation, Reliability
 from temperance.metrics.bins import binned
 from temperance.metrics.intervals import PseudoRow
-from temperance.progress import Progress
 
 MAX_CLASSES = 10  # whose reliability is kept: a page has room for a few
 MIN_ROWS = 30  # of a class: a diagram of fewer rows is mostly noise
@@ -136,6 +135,8 @@ class Comparison:
         Names of the columns.
     floor : float or None
         The value to which smaller probabilities were raised before the comparison; None if none were.
+    learning_curve : LearningCurve or None
+        The NLL by the number of rows, if it was requested.
 
     Examples
     --------
@@ -159,6 +160,7 @@ class Comparison:
     failures: Mapping[str, str] = field(default_factory=dict)
     class_names: tuple[str, ...] | None = None
     floor: float | None = None
+    learning_curve: LearningCurve | None = None
 
     @property
     def recommended(self) -> str:
@@ -169,6 +171,11 @@ class Comparison:
     def reason(self) -> str:
         """Why this method."""
         return self.recommendation.reason
+
+    @property
+    def why(self) -> str:
+        """The reason, with the name of the method."""
+        return f"Why {self.recommended}: {self.reason}"
 
     @property
     def calibrator(self) -> Any:
@@ -189,13 +196,14 @@ class Comparison:
             self.recommendation,
             self.judged.weights,
             keeps_class=method is None or method.keeps_class,
+            labels=self.judged.labels,
             floor=self.floor,
             folds=self.settings.get("folds"),
         )
 
     @property
     def decision_changes(self) -> list[str]:
-        """A sentence for each method that changes decisions: how many, and how the accuracy changes."""
+        """A sentence for each method that changes predictions: how many, and how the accuracy changes."""
         before = self.results[UNCALIBRATED].accuracy
         return [
             f"{name} changes {share_in_words(result.changed_share)}; "
@@ -209,56 +217,78 @@ class Comparison:
         """The names of the additional metrics."""
         return [name for name in self.results[UNCALIBRATED].scores if name not in METRICS]
 
-    def __str__(self) -> str:
-        base = self.results[UNCALIBRATED].scores
-        title = (
-            f"{base.n_rows} rows, {base.n_classes} classes, {base.bins} bins, scores from {self.evaluated_on}"
-        )
-        width = max(9, *(len(name) + 2 for name in (*self.results, *self.failures)))
-        headings = list(self.shown(UNCALIBRATED))
-        of_unit = {"interval": 19, "%": 8, "s": 8}
-        widths = [max(of_unit.get(heading.split()[-1], 9), 2 + len(heading)) for heading in headings]
-        rows = [["method", *headings]]
-        rows += [[key + "*" * (key == self.recommended), *self.shown(key).values()] for key in self.results]
-        head, *lines = [name.ljust(width) + "".join(map(str.rjust, cells, widths)) for name, *cells in rows]
-        lines += [_wrapped(f"{name:<{width}}failed: {why}", width) for name, why in self.failures.items()]
-        notes = [*map(_wrapped, self.decision_changes), ""] if self.decision_changes else []
-        recommended = _wrapped(f"Recommended: {self.recommended}. {self.reason}")
-        verdict = map(_wrapped, self.verdict.sentences)
-        return "\n".join([title, "", head, *lines, "", *notes, recommended, "", *verdict])
+    @property
+    def heading(self) -> str:
+        """What the numbers are from."""
+        first = self.results[UNCALIBRATED].scores
+        size = f"{first.n_rows:,} rows, {first.n_classes:,} classes"
+        return f"Evaluated on {self.evaluated_on}: {size}. ECE with {first.bins} bins."
 
-    def shown(self, name: str) -> dict[str, str]:
-        """Return the numbers of a method as a table shows them, by their headings."""
-        scores = self.results[name].scores
-        cells = {}
-        for key, metric in METRICS.items():
-            if metric.tables == "all":
-                cells[metric.heading(short=True)] = metric.shown(scores[key].value)
-            if key == "nll":  # by which methods are ranked
-                ends = f"{metric.shown(scores[key].low)} .. {metric.shown(scores[key].high)}"
-                cells[f"{100 * scores.confidence:g} % interval"] = ends
-        cells["fit s"] = f"{self.results[name].seconds:.2f}"
-        return cells | {metric: f"{scores[metric].value:.4g}" for metric in self.outside_metrics}
+    def __str__(self) -> str:
+        """Return the answer, the table, and why."""
+        verdict = self.verdict
+        failed = [f"{name} failed: {why}" for name, why in self.failures.items()]
+        below = map(_wrapped, (self.heading, *failed, *verdict.notes, self.why))
+        return "\n".join([*map(_wrapped, verdict.answer), "", *table.to_text(self), "", *below])
+
+    def to_frame(self) -> Any:
+        """Return the numbers of all methods as a pandas DataFrame, lowest NLL first.
+
+        Columns are `nll`, its `difference` from the lowest one with the standard `error` of this, `ece`,
+        `accuracy`, `changed_share` (of predictions) and your own metrics; shares and ECE are fractions.
+
+        Examples
+        --------
+        >>> from temperance import compare
+        >>> from temperance.data import simulate
+        >>> task = simulate(n_rows=400, n_classes=3)
+        >>> frame = compare(task.logits, task.labels, methods=["ts"], folds=2, draws=5).to_frame()
+        >>> list(frame.index), list(frame.columns)[:3]
+        (['ts', 'none'], ['nll', 'difference', 'error'])
+        """
+        pandas = loaders.import_optional("pandas", "study", "Comparison.to_frame")
+        frame = pandas.DataFrame.from_dict(table.numbers(self), orient="index")
+        return frame.rename_axis("method")
+
+    def to_markdown(self) -> str:
+        """Return the table as Markdown, lowest NLL first, with the recommended method in bold.
+
+        Examples
+        --------
+        >>> from temperance import compare
+        >>> from temperance.data import simulate
+        >>> task = simulate(n_rows=400, n_classes=3)
+        >>> comparison = compare(task.logits, task.labels, methods=["ts"], folds=2, draws=5)
+        >>> comparison.to_markdown().splitlines()[2].startswith("| **ts** |")
+        True
+        """
+        return table.to_markdown(self)
+
+    def to_latex(self) -> str:
+        r"""Return the table as LaTeX, lowest NLL first, the recommended method in bold; it needs booktabs.
+
+        Examples
+        --------
+        >>> from temperance import compare
+        >>> from temperance.data import simulate
+        >>> task = simulate(n_rows=400, n_classes=3)
+        >>> comparison = compare(task.logits, task.labels, methods=["ts"], folds=2, draws=5)
+        >>> print(comparison.to_latex().splitlines()[0])
+        \begin{tabular}{lrrrr}
+        """
+        return table.to_latex(self)
 
     def _repr_html_(self) -> str:
         return loaders.load("comparison html")(self)
 
     def save_report(
-        self,
-        path: str | Path,
-        *,
-        overwrite: bool = False,
-        title: str = "Calibration report",
-        progress: Progress = True,
+        self, path: str | Path, *, overwrite: bool = False, title: str = "Calibration report"
     ) -> None:
         """Write the whole comparison as one HTML page that opens offline.
 
-        Name the model and the data in the title, since the comparison does not know them; `progress` is as
-        for `compare`.
+        Name the model and the data in the title, since the comparison does not know them.
         """
-        check_writable(path, overwrite=overwrite)  # before the fits of the curve
-        curve = learning_curve(self, random_state=self.settings["random_state"], progress=progress)
-        loaders.load("report")(self, path, curve, overwrite=overwrite, title=title)
+        loaders.load("report")(self, path, overwrite=overwrite, title=title)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, ready for JSON."""
@@ -281,7 +311,6 @@ class Comparison:
             "bins": first.bins,
             "confidence": first.confidence,
             "recommended": self.recommended,
-            "alternative": self.recommendation.alternative,
             "reason": self.reason,
             **self.verdict.to_dict(),
             "methods": methods,
@@ -289,5 +318,5 @@ class Comparison:
         }
 
 
-def _wrapped(words: str, indent: int = 0) -> str:
-    return textwrap.fill(words, 80, subsequent_indent=" " * indent)
+def _wrapped(words: str) -> str:
+    return textwrap.fill(words, 80)

@@ -8,7 +8,7 @@ repeat, a warning needs as many shared rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,8 @@ class LabelledRows:
         Weights of the rows.
     class_names : tuple of str, or None
         Names of the columns.
+    positions : bool
+        Whether the columns are positions of answers, which have no names.
 
     Examples
     --------
@@ -58,14 +60,22 @@ class LabelledRows:
     labels: NDArray[np.intp]
     weights: Vector | None
     class_names: tuple[str, ...] | None = None
+    positions: bool = False
 
     @classmethod
     def open(
-        cls, logits: Any, labels: ArrayLike, sample_weight: ArrayLike | None = None, *, classes: Any = None
+        cls,
+        logits: Any,
+        labels: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        classes: Any = None,
+        positions: bool = False,
     ) -> LabelledRows:
         """Open any container that a calibrator accepts."""
         opened = open_labelled(logits, labels, sample_weight, classes=classes)
-        return cls(opened.values, opened.columns, opened.weights, opened.names)
+        names = None if positions else opened.names
+        return cls(opened.values, opened.columns, opened.weights, names, positions)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -73,7 +83,7 @@ class LabelledRows:
     def take(self, rows: NDArray[np.intp]) -> LabelledRows:
         """Return a copy of some rows."""
         weights = None if self.weights is None else self.weights[rows]
-        return LabelledRows(self.logits[rows], self.labels[rows], weights, self.class_names)
+        return replace(self, logits=self.logits[rows], labels=self.labels[rows], weights=weights)
 
     def has_masks(self) -> bool:
         """Say whether any logit is -inf; raise if one is not allowed at all."""
@@ -113,13 +123,13 @@ def fit_method(method: Method, rows: LabelledRows, held: NDArray[np.bool_] | Non
     calibrator = method()
     logits = rows.logits if method.is_ours else widened(rows.logits)
     if held is None:
-        return fit(calibrator, logits, rows.labels, rows.weights)
+        return fit(calibrator, logits, rows.labels, rows.weights, positions=rows.positions)
     if has_fit_parameter(calibrator, "sample_weight"):
         # The fit ignores rows of weight 0, so no row has to be copied.
         weights = np.ones(len(rows)) if rows.weights is None else rows.weights
-        return fit(calibrator, logits, rows.labels, np.where(held, 0.0, weights))
+        return fit(calibrator, logits, rows.labels, np.where(held, 0.0, weights), positions=rows.positions)
     kept = np.flatnonzero(~held)
-    return fit(calibrator, logits[kept], rows.labels[kept])
+    return fit(calibrator, logits[kept], rows.labels[kept], positions=rows.positions)
 
 
 def label_nll(probs: Vector, labels: NDArray[np.intp]) -> Vector:

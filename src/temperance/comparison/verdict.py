@@ -1,37 +1,34 @@
 """What a comparison found, in one object that the terminal, the page, the JSON output and Python show.
 
-The outcome describes the paired difference of the NLL between the uncalibrated classifier and the recommended
-method or, if none is recommended, the best candidate:
+The outcome describes the paired difference of the NLL, shown as "log loss", between the uncalibrated
+classifier and the recommended method or, if none is recommended, the best candidate:
 
-    better           the interval of the difference lies above 0
-    probably better  the difference is above one standard error, but its interval includes 0
-    no difference    neither: these rows cannot show one, or none that matters
-    worse            no method is recommended, and the interval of the best one lies below 0
-
-A binned calibration error is also a mean over rows: with g_b the mean residual of bin b, it is the mean of
-sign(g_b) (correct - confidence). So two methods can be compared row by row, with a standard error.
+    better                 the interval of the difference lies above 0, and Cox's test detects nothing more
+    improved               the same, but the test still detects miscalibration
+    probably better        the difference is above one standard error, but its interval includes 0
+    no difference          neither: these rows cannot show one, or none that matters
+    worse                  no method is recommended, and the interval of the best one lies below 0
+    no better than chance  no method beats the frequencies of the labels
 
 Where a classifier is calibrated no method is better, and the words must not say so more often than intervals
 miss on one side.
-
-References
-----------
-.. [1] Nadeau and Bengio (2003). Inference for the generalization error. doi:10.1023/A:1024068626366
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from temperance.calibrators import UNCALIBRATED
+from temperance.comparison.differences import Difference, ece_gain, shares
 from temperance.core.arrays import Vector
-from temperance.core.ece_loss import assign_bins, equal_width_edges
-from temperance.metrics.intervals import Estimate, PseudoRow, distances, spread
+from temperance.metrics.calibration_tests import LEVEL
+from temperance.metrics.intervals import Estimate
 
 if TYPE_CHECKING:
     from temperance.comparison.recommendation import Recommendation
@@ -44,13 +41,17 @@ class Outcome(StrEnum):
     Attributes
     ----------
     BETTER : "better"
-        The interval of the gain lies above 0.
+        The interval of the gain lies above 0, and no remaining miscalibration is detectable.
+    IMPROVED : "improved"
+        The interval of the gain lies above 0, but Cox's test still detects miscalibration.
     PROBABLY_BETTER : "probably better"
         The gain is above one standard error, but its interval includes 0.
     NO_DIFFERENCE : "no difference"
         Neither: these rows cannot show a difference, or none that matters.
     WORSE : "worse"
         No method is recommended, and the interval of the best one lies below 0.
+    CHANCE : "no better than chance"
+        No method has a lower NLL than the frequencies of the labels: the labels may belong to other rows.
 
     Examples
     --------
@@ -63,75 +64,60 @@ class Outcome(StrEnum):
     """
 
     BETTER = "better"
+    IMPROVED = "improved"
     PROBABLY_BETTER = "probably better"
     NO_DIFFERENCE = "no difference"
     WORSE = "worse"
-
-
-@dataclass(frozen=True)
-class Difference:
-    """A mean difference of two methods over the same rows, and its standard error.
-
-    Attributes
-    ----------
-    value : float
-        The mean difference.
-    error : float
-        Its standard error.
-    skewness : float
-        Its skewness: rows with large gains or losses make one end of the interval further away.
-    rows : float
-        How many rows of equal weight would have this error.
-
-    Examples
-    --------
-    >>> gain = Difference(0.10, 0.02).interval(0.95)
-    >>> round(gain.low, 2), round(gain.high, 2)
-    (0.06, 0.14)
-    """
-
-    value: float
-    error: float
-    skewness: float = field(default=0.0, compare=False)
-    rows: float = field(default=np.inf, compare=False)
-
-    @classmethod
-    def of(cls, rows: Vector, share: Vector, pseudo: PseudoRow | None = None) -> Difference:
-        """Return the mean of `rows` with weights that sum to 1; a single row has no finite error.
-
-        `pseudo` has the differences at a pseudo-error, see `metrics.intervals`.
-        """
-        value = float(rows @ share)
-        centred = None if pseudo is None else (pseudo[0] - value, pseudo[1])
-        return cls(value, *spread(rows - value, share, centred))
-
-    @classmethod
-    def of_nll(
-        cls, before: MethodResult, after: MethodResult, share: Vector, folds: int | None = None
-    ) -> Difference:
-        """Return how much lower the NLL of the second method is.
-
-        `folds` are those of a cross-validation. Its fits are not that to all rows, and share rows: the
-        variance of a gain is 1 + folds / (folds - 1) times that of its rows (Nadeau and Bengio, 2003).
-        """
-        pseudo = None
-        if before.pseudo_nll is not None and after.pseudo_nll is not None:
-            pseudo = before.pseudo_nll[0] - after.pseudo_nll[0], before.pseudo_nll[1]
-        found = cls.of(before.row_nll - after.row_nll, share, pseudo)
-        return found if folds is None else replace(found, error=found.error * np.sqrt(2 + 1 / (folds - 1)))
-
-    def interval(self, confidence: float) -> Estimate:
-        """Return the interval, with the skewness of the rows taken into account."""
-        below, above = distances(self.skewness, self.rows, confidence)
-        return Estimate(self.value, self.value - below * self.error, self.value + above * self.error)
+    CHANCE = "no better than chance"
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """The mean confidence of predictions, and their accuracy."""
+    """How well calibrated predictions are.
+
+    Attributes
+    ----------
+    confidence, accuracy : float
+        Mean confidence and accuracy.
+    nll, ece : float
+
+    Examples
+    --------
+    >>> before = Calibration(confidence=0.93, accuracy=0.85, nll=0.6, ece=0.081)
+    >>> round(before.gap, 2), before.gap_in_words
+    (0.08, 'overconfident by 8.0 points')
+    """
 
     confidence: float
     accuracy: float
+    nll: float
+    ece: float
+
+    @classmethod
+    def of(cls, result: MethodResult, share: Vector) -> Calibration:
+        """Return the scores of a method, with row weights that sum to 1."""
+        confidence, accuracy, nll = (
+            float(one @ share) for one in (result.confidence, result.correct, result.row_nll)
+        )
+        return cls(confidence, accuracy, nll, result.scores["ece"].value)
+
+    @property
+    def gap(self) -> float:
+        """Mean confidence minus accuracy: above 0 is overconfident."""
+        return self.confidence - self.accuracy
+
+    @property
+    def gap_in_words(self) -> str:
+        """The gap with its direction."""
+        points = f"{100 * abs(self.gap):.1f}"
+        if points == "0.0":
+            return "confidence equal to accuracy"
+        return f"{'over' if self.gap > 0 else 'under'}confident by {points} points"
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the numbers, ready for JSON."""
+        said = {"said": self.confidence, "right": self.accuracy, "gap": self.gap}
+        return said | {"nll": self.nll, "ece": self.ece}
 
 
 @dataclass(frozen=True)
@@ -146,10 +132,9 @@ class Verdict:
         The method that `outcome`, `after` and the differences describe: `method` or, if that is "none", the
         candidate with the lowest NLL. None if no method was tried.
     outcome : Outcome
-        "better", "probably better", "no difference" or "worse".
+        "better", "improved", "probably better", "no difference", "worse" or "no better than chance".
     before, after : Calibration
-        Mean confidence and accuracy of the classifier alone, and with the method.
-    nll_before, nll_after, ece_before, ece_after : float
+        Mean confidence, accuracy, NLL and ECE of the classifier alone, and with the method.
     nll_gain : Estimate
         How much the NLL falls, with its interval; paired over rows. By cross-validation, the interval is that
         of the calibrator fitted to all rows.
@@ -158,13 +143,21 @@ class Verdict:
         is shown: noise adds more to the smaller of two calibration errors, so that the gain comes out too
         small on average, and an interval around it would not cover.
     changed_share : float
-        The share of decisions that the method changes.
-    alternative : str or None
-        If the method changes decisions: the one to use if they must stay the same.
+        The share of predictions that the method changes.
     keeps_class : bool
-        Whether the method cannot change a decision.
+        Whether the method cannot change a prediction.
     confidence : float
         The level of the interval.
+    p_value : float or None
+        Of Cox's test of calibration with `method`: whether the rows show a remaining miscalibration.
+    candidates : tuple of str
+        The names among which the method was chosen, on these rows.
+    alternative : str or None
+        If the method changes predictions: the one to use if they must stay the same.
+    alternative_scores : Calibration or None
+        Its numbers.
+    chance_nll : float or None
+        The NLL of the frequencies of the labels, if no method has a lower one.
     floor : float or None
         The value to which smaller probabilities of the classifier were raised; None if none were.
 
@@ -174,8 +167,10 @@ class Verdict:
     >>> from temperance.data import simulate
     >>> task = simulate(n_rows=2000, n_classes=4)
     >>> verdict = compare(task.logits, task.labels, methods=["ts"]).verdict
-    >>> str(verdict.outcome), verdict.headline
-    ('better', 'The classifier said 88.7 % and was right 76.9 % of the time; calibrated, it says 77.4 %.')
+    >>> str(verdict.outcome), verdict.advice
+    ('better', 'Calibrate with ts.')
+    >>> verdict.before.gap_in_words, verdict.after.gap_in_words
+    ('overconfident by 11.9 points', 'overconfident by 0.6 points')
     """
 
     method: str
@@ -183,32 +178,23 @@ class Verdict:
     outcome: Outcome
     before: Calibration
     after: Calibration
-    nll_before: float
-    nll_after: float
     nll_gain: Estimate
-    ece_before: float
-    ece_after: float
     ece_gain: Difference
     changed_share: float
     keeps_class: bool
     confidence: float
+    p_value: float | None = None
+    candidates: tuple[str, ...] = ()
     alternative: str | None = None
+    alternative_scores: Calibration | None = None
+    chance_nll: float | None = None
     floor: float | None = None
-
-    @property
-    def headline(self) -> str:
-        """What the classifier says, how often it is right, and what it says once calibrated."""
-        said, right = percent(self.before.confidence), percent(self.before.accuracy)
-        if self.method == UNCALIBRATED:
-            return f"The classifier says {said} and is right {right} of the time."
-        after = f"calibrated, it says {percent(self.after.confidence)}"
-        if self.changed_share > 0:
-            after += f" and is right {percent(self.after.accuracy)} of the time"
-        return f"The classifier said {said} and was right {right} of the time; {after}."
 
     @property
     def advice(self) -> str:
         """What to do."""
+        if self.outcome is Outcome.CHANCE:
+            return "Check the labels before you calibrate."
         if self.method != UNCALIBRATED:
             return f"Calibrate with {self.method}."
         if self.floor is not None:
@@ -217,87 +203,129 @@ class Verdict:
         return "Leave the classifier as it is."
 
     @property
+    def headline(self) -> str:
+        """How far the confidence is from the accuracy, before and after; or that the labels do not fit."""
+        if self.chance_nll is not None:
+            return (
+                f"The classifier is no better than chance on these rows: its log loss is "
+                f"{self.before.nll:.4f}, {self.after.nll:.4f} at best with a calibrator, and "
+                f"{self.chance_nll:.4f} if the class frequencies are predicted for every row. Make sure that "
+                "the labels belong to these rows, and that their numbers match the columns."
+            )
+        gap = f"{self.before.gap_in_words} ({_means(self.before)})"
+        if self.method == UNCALIBRATED:
+            return f"Without calibration: {gap}."
+        after = self.after.gap_in_words + (f" ({_means(self.after)})" if self.changed_share > 0 else "")
+        return f"Before calibration: {gap}; after: {after}."
+
+    @property
     def gain_in_words(self) -> str:
         """The outcome, and the gain with its uncertainty."""
         if self.tried is None:
             return "No method was tried."
-        before, after = f"{self.nll_before:.4f}", f"{self.nll_after:.4f}"
-        rises, falls = f"{-self.nll_gain.value:+.4f}", f"{self.nll_gain.value:.4f}"
+        before, after = f"{self.before.nll:.4f}", f"{self.after.nll:.4f}"
+        rises = f"{-self.nll_gain.value:+.4f}"
         interval, of_rise = self._interval(), self._interval(sign=-1)
         if self.outcome is Outcome.WORSE:
             best = f"the best, {self.tried}, by {-self.nll_gain.value:.4f}"
-            return f"Worse: every candidate raises the NLL, {before}; {best} ({of_rise})."
+            return f"Worse: every candidate raises the log loss, {before}; {best} ({of_rise})."
         if self.method == UNCALIBRATED:
-            best = f"the best method, {self.tried}, changes the NLL, {before}, by {rises}"
+            best = f"the best method, {self.tried}, changes the log loss, {before}, by {rises}"
             return f"No gain that matters: {best} ({of_rise})."
-        decide = "more labelled test rows would help to decide."
+        decide = "more labelled rows would help to decide."
         if self.outcome is Outcome.NO_DIFFERENCE:
-            change = f"the NLL changes by {rises}, from {before} to {after} ({of_rise})"
+            change = f"the log loss changes by {rises}, from {before} to {after} ({of_rise})"
             return f"No difference that these rows can show: {change}; {decide}"
-        change = (
-            f"the NLL falls by {falls}, from {before} to {after} ({interval}); {self._calibration_error()}"
-        )
-        if self.outcome is Outcome.BETTER:
-            return f"Better: {change}."
-        return f"Probably better: {change}. The interval of the NLL includes 0; {decide}"
+        falls = f"the log loss falls from {before} to {after}, by {self.nll_gain.value:.4f} ({interval})"
+        change = f"{falls}; {self._calibration_error()}"
+        if self.outcome is Outcome.PROBABLY_BETTER:
+            return f"Probably better: {change}. The interval of the log loss includes 0; {decide}"
+        return f"{'Better' if self.outcome is Outcome.BETTER else 'Improved'}: {change}."
 
     def _interval(self, sign: int = 1) -> str:
         low, high = sorted((sign * self.nll_gain.low, sign * self.nll_gain.high))
-        return f"{100 * self.confidence:g} % interval {low:.4f} to {high:.4f}"
+        return f"{100 * self.confidence:g}% interval {low:.4f} to {high:.4f}"
 
     def _calibration_error(self) -> str:
-        before, after = f"{100 * self.ece_before:.2f} %", f"{100 * self.ece_after:.2f} %"
+        before, after = f"{100 * self.before.ece:.2f}%", f"{100 * self.after.ece:.2f}%"
         gain = self.ece_gain.interval(self.confidence)
-        if gain.low > 0:
-            return f"the calibration error (ECE) falls from {before} to {after}"
-        if gain.high < 0:
-            return f"the calibration error (ECE) rises from {before} to {after}"
-        return (
-            f"these rows cannot show whether the calibration error (ECE) changes: it is {before} before and "
-            f"{after} after"
-        )
+        if gain.low > 0 or gain.high < 0:
+            return f"the ECE {'falls' if gain.low > 0 else 'rises'} from {before} to {after}"
+        return f"the ECE, {before} before and {after} after, does not change detectably"
 
     @property
-    def decisions_in_words(self) -> str:
+    def remaining_in_words(self) -> str:
+        """Whether these rows still show a miscalibration; empty if it was not tested."""
+        if self.p_value is None:
+            return ""
+        test = f"(Cox test, p {'< 0.001' if self.p_value < 0.001 else f'= {self.p_value:.3f}'})"
+        is_left = self.method == UNCALIBRATED
+        if self.p_value < LEVEL:
+            why = ", but no candidate lowers the log loss by a gain that matters" if is_left else ""
+            return f"{'Detectably' if is_left else 'Still detectably'} miscalibrated {test}{why}."
+        return f"No {'' if is_left else 'remaining '}miscalibration is detectable with these rows {test}."
+
+    @property
+    def predictions_in_words(self) -> str:
         """What happens to the predicted classes."""
         if self.method == UNCALIBRATED or self.keeps_class:
-            return "Every decision stays the same."
+            return "All predictions stay the same."
         if self.changed_share == 0:
-            return "It may change decisions, but changes none on the test rows."
+            return f"{self.method} may change predictions, but changes none on these rows."
         accuracy = accuracy_in_words(self.before.accuracy, self.after.accuracy)
-        changes = f"It changes {share_in_words(self.changed_share)}; {accuracy}."
-        if self.alternative is None:
+        changes = f"{self.method} changes {share_in_words(self.changed_share)}; {accuracy}."
+        if self.alternative is None or self.alternative_scores is None:
             return changes
         leave = self.alternative == UNCALIBRATED
         instead = "leave the classifier as it is" if leave else f"calibrate with {self.alternative}"
-        return f"{changes} If every decision must stay the same, {instead}."
+        scores = self.alternative_scores
+        numbers = f"log loss {scores.nll:.4f}, ECE {100 * scores.ece:.2f}%"
+        return f"{changes} If all predictions must stay the same, {instead} ({numbers})."
+
+    @property
+    def answer(self) -> tuple[str, ...]:
+        """What to do, how far confidence is from accuracy, and the gain with what remains."""
+        if self.outcome is Outcome.CHANCE:
+            return self.advice, self.headline
+        return self.advice, self.headline, f"{self.gain_in_words} {self.remaining_in_words}".strip()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What else a reader should know: predictions that change, the choice, a floor."""
+        if self.method == UNCALIBRATED or self.outcome is Outcome.CHANCE:
+            return ()
+        notes = [self.predictions_in_words]
+        if len(self.candidates) > 2:
+            notes.append("The method was chosen on the rows of these figures: they are slightly optimistic.")
+        if self.floor is not None:
+            raised = f"probabilities below {self.floor:.3g} count as {self.floor:.3g}"
+            notes.append(f"In the scores before calibration, {raised}.")
+        return tuple(notes)
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The whole verdict, a sentence at a time."""
-        first = self.headline, self.gain_in_words, self.advice
-        if self.method == UNCALIBRATED:
-            return first
-        if self.floor is None:
-            return (*first, self.decisions_in_words)
-        raised = f"probabilities below {self.floor:.3g} count as {self.floor:.3g}"
-        return (*first, self.decisions_in_words, f"In the scores before calibration, {raised}.")
+        """The whole verdict: the answer and the notes."""
+        return self.answer + self.notes
 
     def __str__(self) -> str:
         return " ".join(self.sentences)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the words and the numbers behind them, ready for JSON."""
-        before, after = ({"said": one.confidence, "right": one.accuracy} for one in (self.before, self.after))
+        other = self.alternative_scores
         return {
             "verdict": str(self),
             "outcome": str(self.outcome),
             "tried": self.tried,
-            "before": before | {"nll": self.nll_before, "ece": self.ece_before},
-            "after": after | {"nll": self.nll_after, "ece": self.ece_after},
+            "before": self.before.to_dict(),
+            "after": self.after.to_dict(),
             "nll_gain": _without_infinities(asdict(self.nll_gain)),
             "ece_gain": _without_infinities({"value": self.ece_gain.value, "error": self.ece_gain.error}),
+            "p_value": self.p_value,
             "changed_share": self.changed_share,
+            "alternative": self.alternative,
+            "alternative_scores": None if other is None else other.to_dict(),
+            "chance_nll": self.chance_nll,
             "floor": self.floor,
         }
 
@@ -308,54 +336,72 @@ def give_verdict(
     weights: Vector | None,
     *,
     keeps_class: bool,
+    labels: NDArray[np.intp] | None = None,
     floor: float | None = None,
     folds: int | None = None,
 ) -> Verdict:
     """Return the verdict on the recommended method, or on the best candidate if none is."""
     own = results[UNCALIBRATED]
-    share = np.ones(len(own.row_nll)) if weights is None else weights
-    share = share / share.sum()
+    share = shares(results, weights)
     tried = recommendation.method
     if tried == UNCALIBRATED:
         others = [name for name in recommendation.candidates or results if name != UNCALIBRATED]
         tried = min(others, key=lambda name: float(results[name].row_nll @ share), default=UNCALIBRATED)
-    method, scores = results[tried], own.scores
+    method, level = results[tried], own.scores.confidence
     gain = Difference.of_nll(own, method, share, folds)
-    interval = gain.interval(scores.confidence)
+    interval = gain.interval(level)
+    cox = results[recommendation.method].scores.tests.get("cox")
+    p_value = None if cox is None else cox.p_value
+    chance = None if labels is None else _chance_nll(results, labels, share)
     outcome = Outcome.NO_DIFFERENCE
-    if recommendation.method == UNCALIBRATED and interval.high < 0:
-        outcome = Outcome.WORSE
-    elif recommendation.method != UNCALIBRATED and interval.low > 0:
-        outcome = Outcome.BETTER
-    elif recommendation.method != UNCALIBRATED and gain.value > gain.error:
+    if chance is not None:
+        outcome = Outcome.CHANCE
+    elif recommendation.method == UNCALIBRATED:
+        outcome = Outcome.WORSE if interval.high < 0 else Outcome.NO_DIFFERENCE
+    elif interval.low > 0:
+        outcome = Outcome.IMPROVED if p_value is not None and p_value < LEVEL else Outcome.BETTER
+    elif gain.value > gain.error:
         outcome = Outcome.PROBABLY_BETTER
+    alternative = recommendation.alternative
     return Verdict(
         method=recommendation.method,
         tried=None if tried == UNCALIBRATED else tried,
         outcome=outcome,
-        before=Calibration(float(own.confidence @ share), float(own.correct @ share)),
-        after=Calibration(float(method.confidence @ share), float(method.correct @ share)),
-        nll_before=float(own.row_nll @ share),
-        nll_after=float(method.row_nll @ share),
+        before=Calibration.of(own, share),
+        after=Calibration.of(method, share),
         nll_gain=interval,
-        ece_before=scores["ece"].value,
-        ece_after=method.scores["ece"].value,
-        ece_gain=Difference.of(_gaps(own, share, scores.bins) - _gaps(method, share, scores.bins), share),
+        ece_gain=ece_gain(own, method, share),
         changed_share=method.changed_share,
         keeps_class=keeps_class,
-        confidence=scores.confidence,
-        alternative=recommendation.alternative,
+        confidence=level,
+        p_value=p_value,
+        candidates=recommendation.candidates,
+        alternative=alternative,
+        alternative_scores=None if alternative is None else Calibration.of(results[alternative], share),
+        chance_nll=chance,
         floor=floor,
     )
 
 
-def _gaps(result: MethodResult, share: Vector, bins: int) -> Vector:
-    """Return one number for each row, whose mean is the calibration error in bins of equal width."""
-    residual = result.correct - result.confidence
-    index = assign_bins(result.confidence, equal_width_edges(bins, result.confidence.dtype))
-    sums = np.bincount(index, residual * share, bins)
-    gaps: Vector = np.sign(sums)[index] * residual
-    return gaps
+def _chance_nll(results: Mapping[str, MethodResult], labels: NDArray[np.intp], share: Vector) -> float | None:
+    """Return the NLL of the label frequencies if neither a method nor the accuracy is better; else None.
+
+    The frequencies are those of the same rows, so that no constant prediction is better. The accuracy must be
+    above that of the most frequent class by two standard errors: a few accurate rows may have a high NLL.
+    """
+    frequencies = np.bincount(labels, share)
+    frequencies = frequencies[frequencies > 0]
+    entropy = -float(frequencies @ np.log(frequencies))
+    own = results[UNCALIBRATED]
+    accuracy = Difference.of(own.correct.astype(np.float64) - frequencies.max(), share)
+    is_above = min(float(one.row_nll @ share) for one in results.values()) < entropy
+    if len(frequencies) == 1 or is_above or accuracy.value > 2 * accuracy.error:
+        return None
+    return entropy
+
+
+def _means(scores: Calibration) -> str:
+    return f"mean confidence {percent(scores.confidence)}, accuracy {percent(scores.accuracy)}"
 
 
 def _without_infinities(numbers: dict[str, float]) -> dict[str, float | None]:
@@ -367,26 +413,26 @@ def _without_infinities(numbers: dict[str, float]) -> dict[str, float | None]:
 
 
 def share_in_words(share: float) -> str:
-    """Return "12.0 % of decisions"; a share above 0 is never shown as 0.
+    """Return "12.0% of predictions"; a share above 0 is never shown as 0.
 
     Examples
     --------
     >>> share_in_words(0.12), share_in_words(0.0001)
-    ('12.0 % of decisions', 'less than 0.1 % of decisions')
+    ('12.0% of predictions', 'less than 0.1% of predictions')
     """
     shown = "less than 0.1" if 0 < share < 0.0005 else f"{100 * share:.1f}"
-    return f"{shown} % of decisions"
+    return f"{shown}% of predictions"
 
 
 def accuracy_in_words(before: float, after: float) -> str:
-    """Return "accuracy rises from 83.4 % to 88.3 %", or that it stays the same.
+    """Return "accuracy rises from 83.4% to 88.3%", or that it stays the same.
 
     Examples
     --------
     >>> accuracy_in_words(0.834, 0.883)
-    'accuracy rises from 83.4 % to 88.3 %'
+    'accuracy rises from 83.4% to 88.3%'
     >>> accuracy_in_words(0.8341, 0.8339)
-    'accuracy stays at 83.4 %'
+    'accuracy stays at 83.4%'
     """
     was, becomes = percent(before), percent(after)
     if was == becomes:
@@ -395,12 +441,12 @@ def accuracy_in_words(before: float, after: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Return "97.7 %", with more digits if a share below 1 would be shown as 100 %.
+    """Return "97.7%", with more digits if a share below 1 would be shown as 100%.
 
     Examples
     --------
     >>> percent(0.9772), percent(0.99984), percent(1.0)
-    ('97.7 %', '99.98 %', '100.0 %')
+    ('97.7%', '99.98%', '100.0%')
     """
-    shown = [f"{100 * share:.{digits}f} %" for digits in (1, 2, 3)]
+    shown = [f"{100 * share:.{digits}f}%" for digits in (1, 2, 3)]
     return next((words for words in shown if share == 1 or not words.startswith("100")), shown[0])

@@ -89,12 +89,7 @@ class LearningCurveDisplay(Display):
         return Chart("NLL by labelled rows", self._in_words(limits), x, Axis("NLL", limits), marks)
 
     def _in_words(self, limits: tuple[float, float]) -> str:
-        best = min(self.mean, key=lambda name: float(self.mean[name][-1]))
-        words = (
-            f"With {self.sizes[-1]} rows {method_style(best).label} has the lowest NLL, "
-            f"{self.mean[best][-1]:.4f}. Lines: means over random draws of the calibration rows; bands: one "
-            "standard error."
-        )
+        words = "Lines: means over random draws of the calibration rows; bands: one standard error."
         above = []
         for name, mean in self.mean.items():
             sizes = [size for size, value in zip(self.sizes, mean, strict=True) if not value <= limits[1]]

@@ -9,7 +9,7 @@ import numpy as np
 
 from temperance.calibrators import UNCALIBRATED, method_style
 from temperance.comparison import Comparison
-from temperance.comparison.verdict import Difference
+from temperance.comparison.differences import Difference
 from temperance.core.arrays import Vector
 from temperance.display.base import Display, weights_of
 from temperance.display.chart import (

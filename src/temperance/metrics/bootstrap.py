@@ -34,8 +34,9 @@ the rest, and v the variance of e*, h is, scaled to norm t,
 
 where e' is the noise of another resample, as in draws from the posterior if r has a normal prior with a
 covariance proportional to that of e*. So where the rows show that the recalibrator misses an error, both ends
-are cautious. Where it misses a part that noise hides, the lower end may be too high: docs/coverage.md has
-such a scenario, `subgroup`. No interval of a norm has the same coverage for every h (Cai and Low, 2011).
+are cautious. Where it misses a part that noise hides, the lower end may be too high, as in the scenario
+`subgroup` of docs/benchmarks/coverage.md. No interval of a norm has the same coverage for every h (Cai and
+Low, 2011).
 
 A handful of errors leaves e* too few values for the upper end. But no norm is smaller than the absolute mean
 residual, and the interval of that mean knows the skewness of few errors: the upper end is at least its

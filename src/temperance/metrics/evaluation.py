@@ -56,10 +56,10 @@ class Evaluation(Mapping[str, Estimate]):
     >>> result["ece"].value, list(result)
     (0.02, ['ece'])
     >>> print(result)
-    100 rows, 3 classes, 15 bins; 95 % intervals from 1000 resamples
+    100 rows, 3 classes, 15 bins; 95% intervals from 1,000 resamples
     <BLANKLINE>
     metric                     value         low        high
-    ece                       2.00 %      1.00 %      3.00 %
+    ece                        2.00%       1.00%       3.00%
     """
 
     estimates: dict[str, Estimate]
@@ -81,8 +81,8 @@ class Evaluation(Mapping[str, Estimate]):
 
     def __str__(self) -> str:
         head = (
-            f"{self.n_rows} rows, {self.n_classes} classes, {self.bins} bins; "
-            f"{100 * self.confidence:g} % intervals from {self.draws} resamples"
+            f"{self.n_rows:,} rows, {self.n_classes:,} classes, {self.bins:,} bins; "
+            f"{100 * self.confidence:g}% intervals from {self.draws:,} resamples"
         )
         lines = [
             f"{name:<20}" + "".join(f"{self.shown(name, number):>12}" for number in astuple(estimate))
@@ -110,7 +110,7 @@ class Evaluation(Mapping[str, Estimate]):
         if number != number:
             return "-"
         metric = METRICS.get(name)
-        return f"{number:.4f}" if metric is None else f"{metric.shown(number)} {metric.unit}".rstrip()
+        return f"{number:.4f}" if metric is None else f"{metric.shown(number)}{metric.unit}"
 
     def _repr_html_(self) -> str:
         html: str = loaders.load("evaluation html")(self)
@@ -164,8 +164,7 @@ def evaluate(
     The intervals of the calibration and refinement parts come from a likelihood ratio, which accounts for the
     fit of the recalibrators. They are about the best temperature with class biases, and may end well above
     the value if the rows are too few to show what that recalibrator could correct. A single row has no
-    intervals except that of the accuracy. docs/coverage.md has the coverage of each interval, measured on
-    simulated data.
+    intervals except that of the accuracy. docs/benchmarks/coverage.md shows their coverage on simulated data.
 
     `tests` of the result has tests of calibration with p-values: `spiegelhalter`, `cox`, and
     `cumulative_differences` with both of its statistics, all for the top label.

@@ -28,7 +28,7 @@ def methods_table(comparison: Comparison) -> Markup:
     )
     heads = [("para\N{SOFT HYPHEN}meters", False)]
     heads += [(METRICS[key].heading(), key in _MAIN) for key in _COLUMNS]
-    heads += [("decisions changed %", False)] * bool(comparison.decision_changes)
+    heads += [("predictions changed %", False)] * bool(comparison.decision_changes)
     heads += [(metric, False) for metric in comparison.outside_metrics] + [("fit, s", False)]
     headings = [element("th", element("span", "method"), scope="col", data_sort="words")]
     for label, main in heads:

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 import temperance
 from temperance.calibrators import UNCALIBRATED, method_style
-from temperance.comparison import Comparison, LearningCurve
+from temperance.comparison import Comparison
 from temperance.files import check_writable, utc_now, write_atomically
 from temperance.report.markup import element, html_document, joined
 from temperance.report.sections import SECTIONS, Report, Section, Source, shown_at_first
@@ -21,7 +21,6 @@ TITLE = "Calibration report"
 def write_report(
     comparison: Comparison,
     path: str | Path,
-    curve: LearningCurve | None = None,
     *,
     overwrite: bool = False,
     title: str = TITLE,
@@ -30,13 +29,12 @@ def write_report(
 ) -> None:
     """Write the comparison as one HTML file; the options are those of `render_report`."""
     check_writable(path, overwrite=overwrite)
-    page = render_report(comparison, curve, title=title, sources=sources, snippets=snippets)
+    page = render_report(comparison, title=title, sources=sources, snippets=snippets)
     write_atomically(path, page.encode(), overwrite=overwrite)
 
 
 def render_report(
     comparison: Comparison,
-    curve: LearningCurve | None = None,
     *,
     title: str = TITLE,
     sources: Sequence[Source] = (),
@@ -47,9 +45,8 @@ def render_report(
     Parameters
     ----------
     comparison : Comparison
-        The comparison to report.
-    curve : LearningCurve, optional
-        From `comparison.learning_curve`; without it the page has no section "Would more labels help?".
+        The comparison to report. Without its learning curve, the page does not say whether more labels would
+        help.
     title : str
         Heading of the page, such as the model and the data.
     sources : sequence of Source
@@ -58,7 +55,7 @@ def render_report(
         Commands that fit and use the recommended method with these files; by default, lines of Python.
     """
     shown = shown_at_first(comparison)
-    report = Report(comparison, curve, sources, snippets or Snippets(), {UNCALIBRATED, *shown})
+    report = Report(comparison, sources, snippets or Snippets(), {UNCALIBRATED, *shown})
     made = {anchor: section(report) for anchor, section in SECTIONS.items()}
     parts = {anchor: part for anchor, part in made.items() if part[1]}
     verdict, *others = (

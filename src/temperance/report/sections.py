@@ -10,10 +10,10 @@ import platform
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
-from itertools import groupby
 
 import numpy as np
 from markupsafe import Markup
+from scipy.special import stdtrit
 
 import temperance
 from temperance import display
@@ -33,9 +33,11 @@ from temperance.report.svg import figure
 
 SYMBOLS = {
     Outcome.BETTER: "\N{CHECK MARK}",
+    Outcome.IMPROVED: "\N{UPWARDS ARROW}",
     Outcome.PROBABLY_BETTER: "\N{ALMOST EQUAL TO}",
     Outcome.NO_DIFFERENCE: "=",
     Outcome.WORSE: "\N{MULTIPLICATION X}",
+    Outcome.CHANCE: "!",
 }
 """Symbols beside the word: colour alone does not reach every reader, nor every printer."""
 
@@ -62,7 +64,6 @@ class Report:
     """What a page is made of; figures show the methods in `focus` until the reader chooses others."""
 
     comparison: Comparison
-    curve: LearningCurve | None
     sources: Sequence[Source]
     snippets: Snippets
     focus: Collection[str]
@@ -74,8 +75,8 @@ Section = tuple[str, Markup]
 def shown_at_first(comparison: Comparison) -> set[str]:
     """Return the methods that the figures show until the reader chooses others.
 
-    They are the recommended one (or the best one, if none is), the alternative that keeps every decision, the
-    one with the lowest NLL, the one with the fewest parameters, and the best one with a map, so that the
+    They are the recommended one (or the best one, if none is), the alternative that keeps all predictions,
+    the one with the lowest NLL, the one with the fewest parameters, and the best one with a map, so that the
     figure of maps is not empty.
     """
     methods = {name: result for name, result in comparison.results.items() if name != UNCALIBRATED}
@@ -122,11 +123,11 @@ def _key_numbers(verdict: Verdict) -> Markup:
     rows = [
         ["mean confidence", percent(before.confidence), percent(after.confidence), ""],
         ["accuracy", percent(before.accuracy), percent(after.accuracy), ""],
-        ["NLL", f"{verdict.nll_before:.4f}", f"{verdict.nll_after:.4f}", lower],
+        ["NLL", f"{before.nll:.4f}", f"{after.nll:.4f}", lower],
         [
             "ECE",
-            f"{100 * verdict.ece_before:.2f} %",
-            f"{100 * verdict.ece_after:.2f} %",
+            f"{100 * before.ece:.2f} %",
+            f"{100 * after.ece:.2f} %",
             f"{100 * verdict.ece_gain.value:.2f} %",
         ],
     ]
@@ -210,8 +211,9 @@ def _calibration_tests(report: Report) -> Section:
     rows = [[name, *found] for name, found in cells.items()]
     intro = (
         "The null hypothesis is that the confidence of every row is the probability that it is right. A "
-        "small p-value rejects it. With many rows, even an error too small to matter is significant: the "
-        "calibration error above shows its size."
+        "small p-value rejects it; the verdict uses Cox's test alone, since one of four is often below 0.05 "
+        "by chance. With many rows, even an error too small to matter is significant: the calibration error "
+        "above shows its size."
     )
     told = [
         element("p", f"Cox, {when}: {score.tests['cox'].words}")
@@ -299,7 +301,7 @@ def _map(report: Report) -> Section:
 
 def _labels(report: Report) -> Section:
     """Draw the NLL by the number of calibration rows."""
-    title, curve = "Would more labels help?", report.curve
+    title, curve = "Would more labels help?", report.comparison.learning_curve
     if curve is None:
         return title, Markup("")
     if len(curve.sizes) < 2:
@@ -312,28 +314,24 @@ def _labels(report: Report) -> Section:
 
 
 def labels_in_words(comparison: Comparison, curve: LearningCurve) -> str:
-    """Say whether the recommended method was still improving, and which method fewer rows would favour."""
+    """Say whether the method of the verdict was still improving, as far as the draws can show it."""
     tried = comparison.verdict.tried
-    name = tried if tried in curve.nll else curve.ranking(curve.sizes[-1])[0]
-    (before, after), (smaller, larger) = curve.mean(name)[-2:], curve.sizes[-2:]
-    noise = float(max(curve.error(name)[-2:]))
-    fell = before - after
-    if fell <= 2 * noise or fell < 0.002 * after:
-        answer = "Hardly"
+    name = tried if tried in curve.nll else min(curve.nll, key=lambda one: float(curve.mean(one)[-1]))
+    fell, error = curve.last_fall(name)
+    n_draws, after = curve.nll[name].shape[1], float(curve.mean(name)[-1])
+    if fell <= error * stdtrit(n_draws - 1, 0.975):  # the two-sided 95% quantile of Student's t
+        answer = f"No gain that {n_draws} random draws could show"
     else:
-        answer = "A little" if fell < 0.01 * after else "Yes"
+        answer = "Hardly" if fell < 0.002 * after else "A little" if fell < 0.01 * after else "Yes"
     missing = [name for name in comparison.results if name not in (UNCALIBRATED, *curve.nll)]
     left_out = (
         f" Left out, as their fits take long with so many classes: {', '.join(missing)}." if missing else ""
     )
-    leaders = []  # "ts (20 to 100 rows)", "hts (200 rows)"
-    for method, sizes in groupby(curve.sizes, key=lambda size: curve.ranking(size)[0]):
-        ends = [*sizes]
-        span = f"{ends[0]} to {ends[-1]}" if len(ends) > 1 else f"{ends[0]}"
-        leaders.append(f"{method} ({span} rows)")
+    smaller, larger = curve.sizes[-2:]
+    before = float(curve.mean(name)[-2])
     return (
-        f"{answer}: from {smaller} to {larger} rows the NLL of {name} went from {before:.4f} to {after:.4f}. "
-        f"Lowest NLL by sample size: {', '.join(leaders)}.{left_out}"
+        f"{answer}: from {smaller} to {larger} rows the NLL of {name} went from {before:.4f} to {after:.4f}, "
+        f"a fall of {fell:.4f} \u00b1 {error:.4f}.{left_out}"
     )
 
 
@@ -368,8 +366,8 @@ def _provenance(report: Report) -> Section:
         ["rows judged", str(len(comparison.judged))],
         ["methods", ", ".join(comparison.results)],
     ]
-    if report.curve is not None:
-        made.append(["test rows of the learning curve", str(report.curve.n_judged)])
+    if report.comparison.learning_curve is not None:
+        made.append(["test rows of the learning curve", str(report.comparison.learning_curve.n_judged)])
     return "How this was made", listed + table(["what", "value"], made, "Versions, seeds and settings")
 
 
@@ -379,13 +377,13 @@ _MEANINGS = {
     "temperature T": "the number by which logits are divided: above 1 if the classifier is overconfident",
     "log entropy": "uncertainty of a row: 0 if all classes are equally likely, very low if one is certain",
     "standard error": "of the mean difference of two methods over the same rows",
-    "gain that matters": "an NLL lower by at least 1 % and two standard errors; 2 % if decisions change",
-    "decision": "the class with the highest probability",
+    "gain that matters": "an NLL lower by at least 1% and two standard errors; 2% if predictions change",
+    "prediction": "the class with the highest probability",
 }
 
 _VARIANTS = {
     "pts-ece": "fitted to the ECE, not to the NLL",
-    "bayes-bias": "and with a bias for each class, which may change decisions",
+    "bayes-bias": "and with a bias for each class, which may change predictions",
 }
 
 

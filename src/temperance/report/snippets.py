@@ -107,6 +107,8 @@ def _fit(comparison: Comparison, calibrator: Calibrator) -> list[str]:
         names = list(comparison.class_names)
         # More names would not fit into a line.
         arguments.append(f"classes={names}" if len(names) <= 10 else "classes=class_names")
+    if comparison.fitted.positions:
+        arguments.append("positions=True")
     return [
         f"calibrator = temperance.{type(calibrator).__name__}({options})",
         f"calibrator.fit({', '.join(arguments)})  # the rows given to compare",

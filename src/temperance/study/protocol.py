@@ -166,7 +166,7 @@ def _run(key: FitKey, unit: WorkUnit, rows: LabelledRows, test: LabelledRows) ->
                 "ignore"
             )  # methods warn about few rows in each fit; here the scores show it
             if calibrator is not None:
-                fit(calibrator, rows.logits, rows.labels)
+                fit(calibrator, rows.logits, rows.labels, positions=rows.positions)
             fitted = time.perf_counter()
             probs = predict(calibrator, test.logits)
             ended = time.perf_counter()

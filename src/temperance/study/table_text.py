@@ -11,6 +11,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from string import ascii_lowercase
 from typing import NamedTuple
@@ -19,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from temperance.calibrators import UNCALIBRATED, method_style
+from temperance.comparison.table import INFINITY, LATEX, MARKDOWN, MINUS, MISSING, Markup
 from temperance.errors import InputError
 from temperance.files import check_writable, write_atomically
 from temperance.study.comparisons import (
@@ -34,39 +36,7 @@ from temperance.study.paper import DRAWS as PAPER_DRAWS
 from temperance.study.results import Results
 from temperance.study.tables import Kind, Table, Unit, p_value_in_words, unit_of
 
-MINUS, INFINITY, MISSING = "\N{MINUS SIGN}", "\N{INFINITY}", "\N{EM DASH}"
 Summary = Ranks | WinRates | Improvements
-
-
-class Markup(NamedTuple):
-    """How Markdown and LaTeX differ in the treatment of a cell."""
-
-    escapes: dict[int, str]
-    bold: str
-
-    def text(self, words: str) -> str:
-        """Return escaped text; file names may contain any character."""
-        return "".join(sign if sign.isprintable() else "?" for sign in words).translate(self.escapes)
-
-    def cell(self, cell: Cell) -> str:
-        """Return an escaped cell."""
-        best = self.bold.format(self.text(cell.best)) if cell.best else ""
-        return best + self.text(cell.words)
-
-
-MARKDOWN = Markup(
-    str.maketrans({sign: f"\\{sign}" for sign in r"\|*`<"} | {INFINITY: "inf"}),
-    "**{}**",
-)
-LATEX = Markup(
-    str.maketrans(
-        {sign: f"\\{sign}" for sign in "&%#$_{}"}
-        | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-        | {"<": "$<$", ">": "$>$", "|": "$|$", "±": r"$\pm$", MINUS: "$-$", "+": "$+$", MISSING: "--"}
-        | {INFINITY: r"$\infty$"}
-    ),
-    r"\textbf{{{}}}",
-)
 
 
 class Cell(NamedTuple):
@@ -74,6 +44,11 @@ class Cell(NamedTuple):
 
     words: str
     best: str = ""
+
+
+def _cell(markup: Markup, cell: Cell) -> str:
+    best = markup.bold.format(markup.text(cell.best)) if cell.best else ""
+    return best + markup.text(cell.words)
 
 
 class Line(NamedTuple):
@@ -141,7 +116,7 @@ def to_markdown(table: Table | Summary) -> str:
     for name, block in sheet.blocks:
         for i, line in enumerate(block):
             margin = [MARKDOWN.text("" if i else name)] if sheet.left == 2 else []
-            lines.append([*margin, *map(MARKDOWN.cell, line.cells)])
+            lines.append([*margin, *map(partial(_cell, MARKDOWN), line.cells)])
     widths = [max(3, *map(len, column)) for column in zip(*lines, strict=True)]
     rule = ["-" * width if i < sheet.left else "-" * (width - 1) + ":" for i, width in enumerate(widths)]
     padded = [
@@ -177,7 +152,7 @@ def to_latex(table: Table | Summary) -> str:
             if line.ruled:
                 body.append(rf"\cmidrule{{2-{len(sheet.head)}}}")
             margin = ["" if i else _latex_margin(name, len(block))] if sheet.left == 2 else []
-            body.append(_latex_line([*margin, *map(LATEX.cell, line.cells)]))
+            body.append(_latex_line([*margin, *map(partial(_cell, LATEX), line.cells)]))
     lines = [
         r"% needs \usepackage{booktabs,multirow,graphicx}",
         r"\begin{table}",

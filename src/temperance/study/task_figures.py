@@ -252,7 +252,7 @@ def _fitted(results: Results, task: TaskFile, method: str, n: int | None = None,
         with warnings.catch_warnings():
             # Methods warn about few rows in each fit; here the figure shows it.
             warnings.simplefilter("ignore")
-            fit(calibrator, rows.logits, rows.labels)
+            fit(calibrator, rows.logits, rows.labels, positions=rows.positions)
     except InputError as error:
         raise InputError(
             f"{method_style(method).label} cannot be fitted to {len(rows)} rows of {task.name}: {error}"

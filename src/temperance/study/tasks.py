@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -88,7 +88,9 @@ class LoadedTask:
     test: LabelledRows
 
 
-def find_tasks(paths: Iterable[str | Path], *, length_normalised: bool = False) -> list[TaskFile]:
+def find_tasks(
+    paths: Iterable[str | Path], *, length_normalised: bool = False, renormalise: bool = False
+) -> list[TaskFile]:
     """Return the tasks in files and folders, by name, each file once.
 
     Raise if there is none, or if two have the same name or are copies of the same file. In a folder, other
@@ -102,6 +104,9 @@ def find_tasks(paths: Iterable[str | Path], *, length_normalised: bool = False) 
     length_normalised : bool
         Whether log-likelihoods of lm-evaluation-harness are divided by the length of the answers, as
         `acc_norm` does. Other tasks do not change.
+    renormalise : bool
+        Whether each row of probabilities is divided by its sum: for rounded ones, percentages or votes.
+        Tasks with logits do not change.
 
     Examples
     --------
@@ -117,7 +122,7 @@ def find_tasks(paths: Iterable[str | Path], *, length_normalised: bool = False) 
     given = list(map(Path, paths))
     files = dict.fromkeys(file.resolve() for path in given for file in _files(path))
     named = {path.resolve() for path in given}
-    options = ReadOptions(length_normalised=length_normalised)
+    options = ReadOptions(length_normalised=length_normalised, renormalise=renormalise)
     tasks, skipped = [], []
     for file in files:
         try:
@@ -162,15 +167,18 @@ def _files(path: Path) -> list[Path]:
     return tasks
 
 
-def _describe(path: Path, of_samples: ReadOptions) -> TaskFile:
+def _describe(path: Path, given: ReadOptions) -> TaskFile:
     members = open_members(path)
     if are_samples(members):
-        return _describe_samples(path, of_samples)
+        return _describe_samples(path, replace(given, renormalise=False))
     missing = [name for name in ("labels_val", "labels_test") if name not in members]
     if set(parts_of(members)) != {"val", "test"} or missing:
         lacks = f"without {' and '.join(missing)}" if missing else "without logits or probs for both"
         raise InputError(f"{path} must be a task file {_NEEDED}; found {', '.join(sorted(members))} {lacks}.")
-    val, test = (open_rows(path, part=part) for part in ("val", "test"))
+    val, test = (open_rows(path, part=part) for part in PARTS)
+    options = ReadOptions(renormalise=given.renormalise and val.kind == test.kind == "probs")
+    if options.renormalise:
+        val, test = val.renormalise(), test.renormalise()
     classes = {file.shape[1] if len(file.shape) == 2 else 2 for file in (val, test)}
     if len(classes) != 1:
         raise InputError(
@@ -180,7 +188,8 @@ def _describe(path: Path, of_samples: ReadOptions) -> TaskFile:
         first = next(file.logit_blocks(INSPECTED_ROWS), None)
         if first is not None and file.kind == "logits":
             warn_of_probabilities(open_logits(first).values)
-    return TaskFile(_stem(path), path, sha256(path), val.shape[0], test.shape[0], classes.pop())
+    n_rows = val.shape[0], test.shape[0]
+    return TaskFile(_stem(path), path, sha256(path), *n_rows, classes.pop(), options)
 
 
 def _describe_samples(path: Path, options: ReadOptions) -> TaskFile:
@@ -213,7 +222,7 @@ def load_task(task: TaskFile) -> LoadedTask:
     if are_samples(open_members(task.path)):
         samples = RowFile.open(task.path, task.options)
         return LoadedTask(*(_checked(samples, slice(start, None, 2)) for start in range(2)))
-    val, test = (open_rows(task.path, part=part) for part in PARTS)
+    val, test = (RowFile.open(task.path, replace(task.options, part=part)) for part in PARTS)
     if val.kind == "probs":  # a 0 means the same in both
         floor = val.low_end().floor
         val, test = val.with_floor(floor), test.with_floor(floor)
@@ -224,6 +233,7 @@ def _checked(file: RowFile, taken: slice = slice(None)) -> LabelledRows:
     assert file.labels is not None  # labels are required here
     with file.stored.naming_file():
         logits = file.logits()
-        rows = LabelledRows.open(logits[taken] if taken.step else logits, file.labels[taken])
+        logits = logits[taken] if taken.step else logits
+        rows = LabelledRows.open(logits, file.labels[taken], positions=file.positions)
         rows.has_masks()
     return rows
