@@ -39,17 +39,6 @@ def test_wrong_labels_ask_for_a_new_fit_with_a_number_of_labels(world, noisy):
     assert n < 1.2 * 4 * variance / (found.change.gap / 3) ** 2 + 1
 
 
-def test_the_rows_that_differ_most_are_told_from_all_rows(world, tmp_path):
-    calibrator, logits, labels = world
-    history = tmp_path / "checks.jsonl"
-    first = monitoring.check(calibrator, logits[:900], labels[:900], history=history)
-    assert "In 900 rows it says" in first.words
-    wrong = (calibrator.predict(logits[900:904]) + 1) % 3
-    second = monitoring.check(calibrator, logits[900:904], wrong, history=history)
-    assert not second.alarm
-    assert re.search(r"In the 4 rows since \d{4}-\d\d-\d\d, which differ most, it says", second.words)
-
-
 def test_another_distribution_of_confidence_is_told_without_labels(world):
     calibrator, logits, _ = world
     found = monitoring.check(calibrator, logits / 3)
@@ -60,9 +49,19 @@ def test_another_distribution_of_confidence_is_told_without_labels(world):
 
 def test_labels_of_other_columns_are_suspected(world):
     calibrator, logits, labels = world
-    hint = "right no more often than by chance: check that labels match the columns"
-    assert hint in monitoring.check(calibrator, logits, (labels + 1) % 3).words
-    assert hint not in monitoring.check(calibrator, logits, labels).words
+    for rows, truth in ((logits, (labels + 1) % 3), (logits[:, [1, 0, 2]], labels)):
+        found = monitoring.check(calibrator, rows, truth)
+        assert (found.action, found.state, found.labels) == ("inspect", "act", None)
+        assert "check that the columns have the order of the fit, that the labels" in found.sentences[0]
+        assert "Fit the calibrator again" not in found.words
+        assert "confident" not in found.words
+
+
+@pytest.mark.parametrize("scale", [0.3, 3.0, 30.0])
+def test_wrong_confidence_with_the_accuracy_of_the_fit_asks_for_a_new_fit(world, scale):
+    """However large the gap: the columns and labels are right."""
+    calibrator, logits, labels = world
+    assert monitoring.check(calibrator, scale * logits, labels).action == "refit"
 
 
 def test_other_class_frequencies_alone_ask_to_adapt(world, shifted):
@@ -82,6 +81,12 @@ def test_without_labels_a_shift_asks_for_labels_and_says_what_it_cannot_tell(wor
     stable = monitoring.check(world[0], world[1])
     assert stable.action == "keep"
     assert "cannot be seen without labels" in stable.words
+    probs = world[0].predict_proba(world[1])
+    value, low, high = stable.expected_accuracy
+    assert value == pytest.approx(probs.max(axis=1).mean())
+    assert f"If the calibrator still holds, {100 * value:.1f} % of these" in stable.words
+    assert low < (probs.argmax(axis=1) == world[2]).mean() < high
+    assert monitoring.check(*world).expected_accuracy is None
     found = monitoring.check(world[0], shifted[0])
     assert found.action == "label"
     assert found.labels.number >= 20
@@ -151,7 +156,7 @@ def test_one_row_a_day_and_masked_classes_work(world):
     found = monitoring.check(calibrator, masked, labels[:200])
     assert np.isfinite(found.log_e)
     impossible = monitoring.check(calibrator, masked, (labels[:200] + 1) % 3)
-    assert impossible.action == "refit"
+    assert impossible.action == "inspect"
     assert np.isfinite(impossible.change.log_temperature)
 
 

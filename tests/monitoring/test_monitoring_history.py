@@ -1,6 +1,7 @@
 """The history: continued exactly, incomplete lines recognised, one writer at a time, no row counted twice."""
 
 import errno
+import json
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +11,7 @@ import pytest
 
 from temperance import InputError, make_calibrator, monitoring
 from temperance.monitoring.history import LOCKED_BYTE, OPENING, open_history, read_record, write_record
+from temperance.report.history import confidence_chart
 
 fcntl = pytest.importorskip("fcntl")
 
@@ -224,3 +226,16 @@ def test_two_writers_do_not_interleave(world, path, system, monkeypatch):
     assert sorted(numbers) == list(range(1, 25))  # each has seen all before it
     with open_history(path) as history:
         assert (len(history.records), history.torn_lines) == (24, ())
+
+
+def test_a_history_without_mean_confidences_continues(world, path):
+    """The first histories do not have them: the page draws the others."""
+    daily(world, path, 1)
+    line = json.loads(path.read_text())
+    del line["predictions"]["said"], line["predictions"]["variance"]
+    path.write_text(json.dumps(line) + "\n")
+    found = monitoring.check(world[0], world[1][500:600], history=path)
+    assert len(found.records) == 2
+    drawn = confidence_chart(found).marks[1]
+    assert drawn.x.tolist() == [2.0]
+    np.testing.assert_allclose(drawn.y, 100 * found.expected_accuracy[0])

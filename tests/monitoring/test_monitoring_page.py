@@ -31,7 +31,7 @@ def test_the_page_has_the_verdict_the_figures_and_all_checks(found):
     HTMLParser().feed(page)
     assert "Checks &lt;of&gt; mine" in page
     assert "<day0>" not in page
-    assert page.count("<svg") == 3
+    assert page.count("<svg") == 4
     assert page.count("<tr>") == 1 + 8
     assert "alarm at 20" in page
     assert found.sentences[0] in page
@@ -46,9 +46,9 @@ def test_the_page_needs_no_network(found):
     assert "prefers-color-scheme: dark" in page
 
 
-def test_an_unlabelled_check_has_one_picture_and_a_page_is_not_overwritten(world, tmp_path):
+def test_an_unlabelled_check_has_two_pictures_and_a_page_is_not_overwritten(world, tmp_path):
     found = monitoring.check(world[0], world[1][:50])
-    assert render_history(found).count("<svg") == 1
+    assert render_history(found).count("<svg") == 2
     write_history(found, tmp_path / "page.html")
     with pytest.raises(FileExistsError):
         write_history(found, tmp_path / "page.html")
@@ -96,11 +96,11 @@ def test_the_simulation_gives_the_e_value_of_the_command(benchmark, tmp_path):
 
 
 def test_a_small_simulation_has_no_false_alarm_and_detects_a_change(benchmark):
-    alarms, _ = benchmark.false_alarms(500, 20, 4, 60)
-    assert alarms == 0
+    ((alarms, watched, _),) = benchmark.false_alarms(500, 4, plans=((20, 60),))
+    assert (alarms, watched <= 0.1) == (0, True)
     found = benchmark.detection("a subgroup gets worse", 1000, 300, 3, benchmark.CHANGES_AFTER + 20)
     assert found["seen"] == 1.0
-    assert found["median"] <= 15
+    assert found["watch"] <= found["median"] <= 15
     assert set(found["advice"]) == {"refit"}
 
 

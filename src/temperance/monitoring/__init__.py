@@ -1,7 +1,7 @@
 """Is the calibrator still right? Checks of new rows, with labels or without, and their history.
 
 found = temperance.monitoring.check(cal, logits, labels, history="checks.jsonl")
-found.action, found.words
+found.state, found.action, found.words
 """
 
 from __future__ import annotations

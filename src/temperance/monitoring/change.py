@@ -7,6 +7,7 @@ fit used a finite sample, too: with n rows now and m rows then, variances grow b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
@@ -14,16 +15,23 @@ import numpy as np
 from scipy.stats import chi2, norm
 
 from temperance.core.arrays import Vector
+from temperance.monitoring.evidence import cumulate, evidence_of
+from temperance.monitoring.gaps import CONFIDENCE, gap_interval
 from temperance.monitoring.sums import LabelledSums, Limits
 
-KEEP, ADAPT, REFIT, LABEL = "keep", "adapt", "refit", "label"
-"""Actions: do nothing; adapt to other class frequencies; fit again; label rows first."""
+KEEP, WATCH, ADAPT, REFIT, INSPECT, LABEL = "keep", "watch", "adapt", "refit", "inspect", "label"
+"""Actions: do nothing; check more labels; adapt to other class frequencies; fit again; inspect the rows,
+whose columns or labels are probably others; label rows first."""
 
 ADEQUATE = 0.01  # level at which a simpler explanation is rejected
-CONFIDENCE = 0.95  # normal quantile of the 95 % intervals
 MAX_CLASSES_TOLD = 5
 REMAINING = 3  # a new fit may leave an uncertainty of a third of the change
 MIN_LABELS = 20
+MAX_LABELS = 1_000_000  # more would settle nothing in practice
+STEP = 1.25  # ratio of the numbers of labels that are tried: the answer is "about"
+LOST = 0.4
+"""Share of the accuracy above chance whose loss points to other columns, labels or classifiers: more than
+if a third of the labels were random."""
 
 
 @dataclass(frozen=True)
@@ -168,14 +176,6 @@ def estimate_change(sums: LabelledSums, limits: Limits) -> Change:
     )
 
 
-def gap_interval(rows: float, total: float, squares: float) -> tuple[float, float]:
-    """Return an interval of the mean residual; an added row with residual 1 keeps it wide for few rows."""
-    mean = total / rows
-    variance = (max(squares - rows * mean**2, 0.0) + 1) / (rows + 1)
-    half = float(norm.ppf((1 + CONFIDENCE) / 2)) * np.sqrt(variance / rows)
-    return max(-1.0, float(mean - half)), min(1.0, float(mean + half))
-
-
 def _log_beta(score: Vector, information: Vector) -> tuple[float, float]:
     """Return the estimate of log beta and its standard error, with all b estimated as well."""
     within = np.linalg.pinv(information[1:, 1:], hermitian=True)
@@ -192,8 +192,11 @@ def _explain(
 
     While the gap is within its limits, class frequencies suffice, and while the frequencies are, confidence
     does: one step of Fisher scoring mistakes a part of a large change of the one for a change of the other.
+    Positions have no frequencies.
     """
     information = sums.information
+    if limits.of_positions:
+        return "confidence"
     # Overconfident predictions are wrong more often than they say, so the residuals of the classes vary more
     # than predicted.
     predicted = information.diagonal()[1:].sum()
@@ -244,8 +247,15 @@ def _class_changes(sums: LabelledSums, limits: Limits) -> tuple[ClassChange, ...
 # ---- What to do
 
 
-def action_for(change: Change) -> str:
-    """Return what to do about a change beyond the limits."""
+def action_for(change: Change, limits: Limits) -> str:
+    """Return what to do about a change beyond the limits.
+
+    Where the classifier is as confident as before and much of its accuracy is gone, calibration is not what
+    is wrong. The accuracy counts as the upper end of its interval.
+    """
+    expected, chance = min(change.said, limits.baseline.accuracy), 1 / (len(limits.at_fit) - 1)
+    if expected - change.right - (change.gap_high - change.gap) > LOST * max(expected - chance, 0.0):
+        return INSPECT
     return ADAPT if change.explanation == "class frequencies" else REFIT
 
 
@@ -272,7 +282,32 @@ def labels_to_refit(sums: LabelledSums, limits: Limits) -> Labels:
 def labels_needed(of: str, variance: float, uncertainty: float) -> Labels:
     """Return how many labels leave two standard errors of at most this uncertainty."""
     needed = 4 * float(variance) / max(float(uncertainty), 0.001) ** 2
-    # Rounded up to two significant digits: more would suggest a false precision.
-    unit = 10 ** max(0, floor(log10(max(needed, 1.0))) - 1)
-    number = max(MIN_LABELS, ceil(needed / unit) * unit)
+    number = max(MIN_LABELS, _rounded_up(needed))
     return Labels(number, 2 * float(np.sqrt(variance / number)), of)
+
+
+def labels_to_alarm(sums: Sequence[LabelledSums], checks: int, limits: Limits, alpha: float) -> Labels | None:
+    """Return about how many more labels raise the alarm if they are like those of the last checks.
+
+    None if no number up to `MAX_LABELS` does.
+    """
+    columns = cumulate(sums)
+    rows, _, residuals, squares = (column[-1] - column[-1 - checks] for column in columns)
+    labels = float(MIN_LABELS)
+    while labels <= MAX_LABELS:
+        ahead = [
+            np.append(column, [column[-1] + labels / rows * (column[-1] - column[-1 - checks])], axis=0)
+            for column in columns
+        ]
+        if evidence_of(ahead, limits.low, limits.high)[0] >= np.log(1 / alpha):
+            variance = squares[0] / rows - (residuals[0] / rows) ** 2
+            number = _rounded_up(labels)
+            return Labels(number, 2 * float(np.sqrt(max(variance, 0.0) / number)), "gap")
+        labels *= STEP
+    return None
+
+
+def _rounded_up(number: float) -> int:
+    """Return the number with two significant digits: more would suggest a false precision."""
+    unit = 10 ** max(0, floor(log10(max(number, 1.0))) - 1)
+    return ceil(number / unit) * unit

@@ -29,14 +29,17 @@ from temperance.monitoring.change import (
     KEEP,
     LABEL,
     REFIT,
+    WATCH,
     Change,
     Labels,
     action_for,
     estimate_change,
     labels_needed,
+    labels_to_alarm,
     labels_to_refit,
 )
 from temperance.monitoring.evidence import cumulate, evidence_of
+from temperance.monitoring.gaps import Gap, expected_accuracy, recent_gaps
 from temperance.monitoring.history import Record, open_history
 from temperance.monitoring.shift import Shift, compare_with_baseline
 from temperance.monitoring.sums import TOLERANCE, Limits, PredictionSums, allowed, sum_rows
@@ -53,8 +56,9 @@ class Check:
 
     Attributes
     ----------
-    action : {"keep", "adapt", "refit", "label"}
-        What to do: nothing; adapt to other class frequencies; fit again; label rows.
+    action : {"keep", "watch", "adapt", "refit", "inspect", "label"}
+        What to do: nothing; check more labels; adapt to other class frequencies; fit again; inspect the rows,
+        whose columns or labels are probably others; label rows.
     rows : float
         Number of rows of this check; weighted ones count as their share.
     labelled : bool
@@ -69,6 +73,12 @@ class Check:
         Probability of a false alarm over all checks, and tolerated difference.
     gap_limits : tuple of two floats
         The allowed gap: tolerance, gap at the fit, and uncertainty of the fit.
+    gaps : tuple of Gap
+        The last labelled check, and each since the last good one, up to five; checks together that are
+        outside the allowed range; all checks. A check is good if its gap is within the allowed range.
+    expected_accuracy : tuple of three floats or None
+        Mean confidence of rows without labels, with a 95 % interval of their accuracy if the calibrator
+        still holds; None with labels.
     change : Change or None
         What labelled rows say, since the check at which the change is most visible; None without labels.
     since : str or None
@@ -76,7 +86,7 @@ class Check:
     frequencies : (K,) array or None
         Label frequencies in these rows, none of them 0.
     labels : Labels or None
-        How many labels are needed, if any.
+        How many labels are needed, if any: for a new fit, or to tell chance from a change.
     shift : Shift or None
         Comparison of predictions with those at the fit; None for a calibrator that was adapted since.
     counted_before : str or None
@@ -99,8 +109,8 @@ class Check:
     >>> task = simulate(n_rows=3000, n_classes=3, random_state=0)
     >>> cal = TemperatureScaling().fit(task.logits[:1000], task.labels[:1000])
     >>> found = monitoring.check(cal, task.logits[1000:], task.labels[1000:])
-    >>> found.action, found.alarm, found.acts
-    ('keep', False, False)
+    >>> found.state, found.action, found.alarm, found.acts
+    ('keep', 'keep', False, False)
     >>> found.sentences[0]
     'Keep the calibrator: 2,000 labelled rows show no change beyond the tolerance.'
     """
@@ -115,6 +125,8 @@ class Check:
     alpha: float
     tolerance: float
     gap_limits: tuple[float, float]
+    gaps: tuple[Gap, ...]
+    expected_accuracy: tuple[float, float, float] | None
     since: str | None
     change: Change | None
     frequencies: Vector | None
@@ -133,9 +145,20 @@ class Check:
         return bool(self.highest_log_e >= np.log(1 / self.alpha))
 
     @property
+    def state(self) -> str:
+        """The answer: "keep", "watch" or "act"."""
+        return self.action if self.action in (KEEP, WATCH) else "act"
+
+    @property
     def acts(self) -> bool:
-        """Whether there is something to do."""
-        return self.action != KEEP
+        """Whether the calibrator, or its rows, must change."""
+        return self.state == "act"
+
+    @property
+    def within(self) -> bool:
+        """Whether every one of `gaps` is within the allowed range, not only the end of its interval."""
+        low, high = self.gap_limits
+        return all(low <= gap.gap <= high for gap in self.gaps)
 
     @property
     def sentences(self) -> list[str]:
@@ -166,10 +189,11 @@ class Check:
         >>> monitoring.check(cal, task.logits[600:]).to_dict()["action"]
         'keep'
         """
-        plain = {"action": self.action, "alarm": self.alarm, "words": self.sentences}
+        plain = {"state": self.state, "action": self.action, "alarm": self.alarm, "words": self.sentences}
         for name, value in vars(self).items():
             if name not in ("frequencies", "class_names", "limits", "records"):
                 plain[name] = asdict(value) if isinstance(value, (Change, Labels, Shift)) else value
+        plain["gaps"] = [asdict(gap) for gap in self.gaps]
         return plain
 
 
@@ -399,26 +423,34 @@ def _predictions_of(records: Sequence[Record]) -> list[PredictionSums]:
 
 def _judge(model: Model, limits: Limits, pending: Record, records: Sequence[Record]) -> Check:
     """Return what all checks show together, and what to do after the pending one."""
-    dated = [(record.date, record.labelled) for record in records if record.labelled is not None]
-    sums = [labelled for _, labelled in dated]
+    checks = [record for record in records if record.labelled is not None]
+    sums = [record.labelled for record in checks if record.labelled is not None]
     log_e, start, window, change = 0.0, 0, None, None
+    gaps: tuple[Gap, ...] = ()
     if sums:
         log_e, start = evidence_of(cumulate(sums), limits.low, limits.high)
         window = reduce(add, sums[start:])
         change = estimate_change(window, limits)
+        gaps = recent_gaps(checks, start, limits)
     highest = max(log_e, *(record.highest_log_e for record in records))
     shift = None
     if model.log_prior_ratio is None:
         shift = compare_with_baseline(_predictions_of(records), limits.baseline, pending.alpha)
     action, labels = KEEP, None
     if change is not None and window is not None and highest >= np.log(1 / pending.alpha):
-        action = action_for(change)
+        action = action_for(change, limits)
         labels = labels_to_refit(window, limits) if action == REFIT else None
     elif pending.labelled is None and shift is not None and shift.alarm:
         confidence = limits.baseline.confidence_quantiles
         variance = float(np.mean(confidence * (1 - confidence)))
         # So many that a gap of twice the tolerance shows.
         action, labels = LABEL, labels_needed("gap", variance, 2 * limits.tolerance)
+    elif outside := [gap.checks for gap in gaps if gap.outside]:
+        # If it stays as it is since the last good check; if the last one is good, as it is in those outside.
+        bad = sum(gap.checks == 1 for gap in gaps)
+        enough = (labels_to_alarm(sums, number, limits, pending.alpha) for number in (bad, max(outside)))
+        action, labels = WATCH, next(filter(None, enough), None)
+    names = model.record.class_names or tuple(map(str, range(model.n_classes)))
     return Check(
         action=action,
         rows=pending.predictions.rows,
@@ -430,7 +462,11 @@ def _judge(model: Model, limits: Limits, pending: Record, records: Sequence[Reco
         alpha=pending.alpha,
         tolerance=limits.tolerance,
         gap_limits=(float(limits.low[0]), float(limits.high[0])),
-        since=dated[start][0] if len(dated) > 1 else None,
+        gaps=gaps,
+        expected_accuracy=None
+        if pending.labelled is not None
+        else expected_accuracy(pending.predictions, limits),
+        since=checks[start].date if len(checks) > 1 else None,
         change=change,
         frequencies=None if window is None else (window.labels + 0.5) / (window.labels + 0.5).sum(),
         labels=labels,
@@ -438,7 +474,8 @@ def _judge(model: Model, limits: Limits, pending: Record, records: Sequence[Reco
         counted_before=None,
         equal_logits=None,
         torn_lines=(),
-        class_names=model.record.class_names or tuple(map(str, range(model.n_classes))),
+        # "class 3" in a sentence, where "3" would be a number.
+        class_names=tuple(f"class {name}" if name.isdecimal() else name for name in names),
         limits=limits,
         records=tuple(records),
     )

@@ -15,7 +15,8 @@ from functools import reduce
 from operator import add
 
 import numpy as np
-from scipy.stats import hypergeom, kstwobign
+from scipy.special import kolmogorov
+from scipy.stats import hypergeom
 
 from temperance.core.arrays import Vector
 from temperance.formulas.fit_record import Baseline
@@ -123,7 +124,7 @@ def _tests(rows: PredictionSums, baseline: Baseline, checks: int, tests: int) ->
     ):
         difference = counts / rows.rows - shares
         largest = float(difference[np.argmax(np.abs(difference))])
-        p_value = float(kstwobign.sf(abs(largest) * np.sqrt(size)))
+        p_value = float(kolmogorov(abs(largest) * np.sqrt(size)))
         found.append(ShiftTest(what, -largest, min(1.0, tests * p_value), None, checks))
     total = baseline.predicted_counts.sum()
     before = np.round(baseline.predicted_counts * (baseline.effective_rows / total))

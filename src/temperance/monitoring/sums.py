@@ -18,13 +18,15 @@ it was fitted to a finite sample. It counts as unchanged while the mean of a res
 and the same on the other side. The margin of a class is larger, since there are many. The user sets the
 tolerance. For a class rarer than 10 % it shrinks with the frequency of the class. Otherwise a class of 1 %
 could become three times as frequent unnoticed.
+
+Positions of answers are not classes: whatever their number, they count as one class, which is always right.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import reduce
 from operator import add
 from typing import Any, Self
@@ -80,18 +82,33 @@ class Limits:
     groups: Indices
     """The group of each class: one for each of the most frequent at the fit, one for all others."""
 
+    @property
+    def of_positions(self) -> bool:
+        """Whether the columns are positions, which count as one class."""
+        return len(self.groups) == 1
+
 
 def allowed(model: Model, tolerance: float = TOLERANCE) -> Limits:
     """Return the limits of a calibrator, from the record of its fit."""
     check_number("tolerance", tolerance, "between 0 and 0.5, such as 0.02", lambda t: 0 <= t <= 0.5)
-    baseline = model.record.baseline
-    if baseline is None or model.class_counts is None:
+    baseline, class_counts = model.record.baseline, model.class_counts
+    if baseline is None or class_counts is None:
         raise InputError(
             f"check needs the predictions at the fit; found a {model.name} from a file that does not "
             "have them. Fit it again with this version."
         )
-    fit_rows = baseline.effective_rows
-    counts = model.class_counts * (fit_rows / model.class_counts.sum())
+    if model.of_positions:
+        everything = np.ones(1)
+        class_counts = class_counts.sum(keepdims=True)
+        baseline = replace(
+            baseline,
+            predicted_counts=baseline.predicted_counts.sum(keepdims=True),
+            mean_probabilities=everything,
+            label_frequencies=everything,
+            class_variances=everything - 1,
+        )
+    fit_rows, n_classes = baseline.effective_rows, len(class_counts)
+    counts = class_counts * (fit_rows / class_counts.sum())
     frequencies = (counts + 0.5) / (counts.sum() + 0.5 * len(counts))  # none of them 0
     found = frequencies if baseline.label_frequencies is None else baseline.label_frequencies
     predicted = found if baseline.mean_probabilities is None else baseline.mean_probabilities
@@ -108,17 +125,17 @@ def allowed(model: Model, tolerance: float = TOLERANCE) -> Limits:
         (variances + 1 / fit_rows) / fit_rows
     )  # an added row of variance 1: a few rows show little
     # All classes together stay within their limits as often as the gap alone does.
-    margins = np.append(MARGIN, np.full(model.n_classes, norm.isf(norm.sf(MARGIN) / model.n_classes)))
+    margins = np.append(MARGIN, np.full(n_classes, norm.isf(norm.sf(MARGIN) / n_classes)))
 
-    ratio = np.ones(model.n_classes) if model.log_prior_ratio is None else np.exp(model.log_prior_ratio)
+    ratio = np.ones(n_classes) if model.log_prior_ratio is None else np.exp(model.log_prior_ratio)
     at_fit[1:] *= ratio
     errors[1:] *= ratio
     if model.frequency_errors is not None:
         errors[1:] = np.hypot(errors[1:], model.frequency_errors)
     own = np.append(1.0, np.minimum(1.0, frequencies * ratio / RARE)) * tolerance + margins * errors
-    groups = np.empty(model.n_classes, np.intp)
-    order = np.argsort(-model.class_counts, kind="stable")
-    groups[order] = np.minimum(np.arange(model.n_classes), MAX_GROUPS - 1)
+    groups = np.empty(n_classes, np.intp)
+    order = np.argsort(-class_counts, kind="stable")
+    groups[order] = np.minimum(np.arange(n_classes), MAX_GROUPS - 1)
     return Limits(
         baseline,
         tolerance,
@@ -180,12 +197,16 @@ class PredictionSums(Sums):
         Rows by predicted class.
     confidence, entropy : (21,) arrays
         Rows whose confidence or entropy is at most each quantile of the baseline.
+    said, variance : float
+        Sums of the confidences c, and of the variances c (1 - c) of being right. NaN in the first histories.
     """
 
     rows: float
     predicted: Vector
     confidence: Vector
     entropy: Vector
+    said: float = np.nan
+    variance: float = np.nan
 
     @classmethod
     def read(cls, given: Any) -> PredictionSums:
@@ -201,6 +222,8 @@ class PredictionSums(Sums):
             Field("predicted", _sums(rows, n_classes)),
             Field("confidence", _sums(rows, n_quantiles)),
             Field("entropy", _sums(rows, n_quantiles)),
+            Field("said", number(0, rows * (1 + READING_SLACK)), optional=True),
+            Field("variance", number(0, rows), optional=True),
         )
         return cls._read(plain, table, "predictions", counts="predicted")
 
@@ -289,25 +312,40 @@ def sum_rows(
 def sum_predictions(probs: Floats, baseline: Baseline, share: Vector | None = None) -> PredictionSums:
     """Return the counts of a block of rows, each of which counts as a share of one, by default as one."""
     up_to = []
+    said, entropy = confidence_and_entropy(probs)
     ends = ends_of_ties(baseline.confidence_quantiles, 1.0), ends_of_ties(baseline.entropy_quantiles)
-    for values, end in zip(confidence_and_entropy(probs), ends, strict=True):
+    for values, end in zip((said, entropy), ends, strict=True):
         order = np.argsort(values)
         counts = np.arange(len(values) + 1.0) if share is None else np.append(0.0, np.cumsum(share[order]))
         up_to.append(counts[np.searchsorted(values[order], end, side="right")])
     predicted = np.bincount(probs.argmax(axis=1), share, probs.shape[1]).astype(np.float64)
-    return PredictionSums(len(probs) if share is None else float(share.sum()), predicted, *up_to)
+    predicted = _by_class(predicted, len(baseline.predicted_counts))
+    one = np.ones(len(probs)) if share is None else share
+    rows = len(probs) if share is None else float(share.sum())
+    variance = float(one @ (said * (1 - said)))
+    return PredictionSums(rows, predicted, up_to[0], up_to[1], float(one @ said), variance)
+
+
+def _by_class(of_columns: NDArray[np.float64], n_classes: int) -> NDArray[np.float64]:
+    """Return numbers of columns as those of classes: positions are one class."""
+    total: NDArray[np.float64] = of_columns.sum(axis=-1, keepdims=True) if n_classes == 1 else of_columns
+    return total
 
 
 def sum_labelled(probs: Floats, labels: Indices, limits: Limits, share: Vector | None = None) -> LabelledSums:
     """Return the sums of a block of rows, each of which counts as a share of one, by default as one."""
-    each = residuals(probs, labels)
+    gap, of_columns = np.split(residuals(probs, labels), [1], axis=1)
+    n_classes, groups = len(limits.groups), limits.groups
+    each = np.hstack([gap, _by_class(of_columns, n_classes)])
     one = np.ones(len(labels)) if share is None else share
-    score, information = _score(probs, labels, limits.groups, one)
+    if limits.of_positions:
+        groups = np.zeros(probs.shape[1], np.intp)
+    score, information = _score(probs, labels, groups, one)
     return LabelledSums(
         rows=len(labels) if share is None else float(share.sum()),
         confidence=float(one @ np.minimum(probs.max(axis=1), 1.0).astype(np.float64)),
-        probabilities=one @ probs.astype(np.float64),
-        labels=np.bincount(labels, share, probs.shape[1]).astype(np.float64),
+        probabilities=_by_class(one @ probs.astype(np.float64), n_classes),
+        labels=_by_class(np.bincount(labels, share, probs.shape[1]).astype(np.float64), n_classes),
         residuals=one @ each,
         squares=one @ each**2,
         capitals=log_growth(each, limits.low, limits.high, share),

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from temperance.monitoring.change import KEEP, LABEL, Change
+from temperance.monitoring.change import INSPECT, KEEP, LABEL, WATCH, Change
+from temperance.monitoring.gaps import Gap
 
 if TYPE_CHECKING:
     from temperance.monitoring.checks import Check
@@ -24,7 +25,13 @@ MAX_FACTOR = 1.35  # larger factors of the logits are not written as numbers
 
 def sentences(check: Check) -> list[str]:
     """Return the verdict, then the evidence for it."""
-    said = [_verdict(check), *_of_labels(check), *_of_predictions(check)]
+    said = [
+        _verdict(check),
+        *_of_gaps(check),
+        *_of_change(check),
+        *_of_evidence(check),
+        *_of_predictions(check),
+    ]
     if check.counted_before is not None:
         said.append(f"These rows were checked on {check.counted_before[:10]} and are not counted again.")
     if check.equal_logits is not None:
@@ -51,65 +58,96 @@ def e_value(log_e: float) -> str:
 def _verdict(check: Check) -> str:
     if check.action == KEEP and not check.labelled:
         return f"Keep the calibrator, as far as {_rows(check.rows)} without labels can show."
-    if check.action == KEEP:
+    if check.action in (KEEP, WATCH):
         over = f" of {check.labelled_checks} checks" if check.labelled_checks > 1 else ""
-        rows = f"{check.labelled_rows:,.0f} labelled row{'s' * (check.labelled_rows != 1)}"
-        return f"Keep the calibrator: {rows}{over} show no change beyond the tolerance."
+        rows = f"{check.labelled_rows:,.0f} labelled row{'s' * (check.labelled_rows != 1)}{over}"
+        if check.action == KEEP and check.within:
+            return f"Keep the calibrator: {rows} show no change beyond the tolerance."
+        if check.action == KEEP:
+            return (
+                "Keep the calibrator: the gap is outside the allowed range by no more than chance explains."
+            )
+        more = (
+            ""
+            if check.labels is None
+            else f" If it stays so, about {check.labels.number:,} more labels will be."
+        )
+        return f"Watch: the gap is outside the allowed range, but {rows} are not enough evidence.{more}"
+    if check.action == LABEL and check.labels is not None:
+        number = f"about {check.labels.number:,}"
+        return f"Act: the predictions differ from those at the fit. Label {number} rows and check them."
+    if check.action == INSPECT and check.change is not None:
+        now, then = 100 * check.change.right, 100 * check.limits.baseline.accuracy
+        return (
+            f"Act: {now:.1f} % of the predictions are right, after {then:.1f} % at the fit. That is no "
+            "matter of calibration: check that the columns have the order of the fit, that the labels belong "
+            "to these rows, and that the classifier is the same."
+        )
     changed = "" if check.change is None else CHANGED[check.change.explanation]
     if check.labels is None:
         return f"Act: {changed}, but not the confidence. Adapt the calibrator to the new frequencies."
-    number = f"about {check.labels.number:,}"
-    if check.action == LABEL:
-        return f"Act: the predictions differ from those at the fit. Label {number} rows and check them."
     if check.log_e < -np.log(check.alpha):
         changed = "an earlier check raised the alarm, which remains"
-    return f"Act: {changed}. Fit the calibrator again, with {number} labels."
+    return f"Act: {changed}. Fit the calibrator again, with about {check.labels.number:,} labels."
 
 
-def _of_labels(check: Check) -> Iterator[str]:
+def _of_gaps(check: Check) -> Iterator[str]:
+    for gap in check.gaps:
+        yield (
+            f"{_checks(gap, check.labelled_checks)}: says {100 * gap.said:.1f} %, is right "
+            f"{100 * gap.right:.1f} % of the time, a gap of {points(gap.gap)} points (95 % interval "
+            f"{points(gap.low)} to {points(gap.high)})."
+        )
+    if check.gaps:
+        low, high = check.gap_limits
+        yield (
+            f"Allowed are {points(low)} to {points(high)}: the gap at the fit, its uncertainty "
+            f"({_rows(round(check.limits.fit_rows))}, two standard errors), and "
+            f"{100 * check.tolerance:.3g} points of tolerance."
+        )
+
+
+def _checks(gap: Gap, number: int) -> str:
+    """Return which checks a gap belongs to."""
+    if gap.checks == 1:
+        return f"{gap.name or 'Check'} on {gap.date[:10]}, {_rows(gap.rows)}"
+    which = "All" if gap.checks == number else "The last"
+    return f"{which} {gap.checks} checks since {gap.date[:10]}, {_rows(gap.rows)}"
+
+
+def _of_change(check: Check) -> Iterator[str]:
     change = check.change
-    if change is None:
+    if change is None or not check.alarm:
         return
-    if check.alarm and check.since is not None:
-        yield f"The change is clearest in the labelled rows since {check.since[:10]}."
-    low, high = check.gap_limits
-    where = _rows(change.rows)
-    if not check.alarm and check.since is not None and change.rows < check.labelled_rows:
-        where = f"the {where} since {check.since[:10]}, which differ most,"
-    yield (
-        f"In {where} it says {100 * change.said:.1f} % and is right {100 * change.right:.1f} % "
-        f"of the time: a gap of {points(change.gap)} points (95 % interval {points(change.gap_low)} to "
-        f"{points(change.gap_high)}, allowed {points(low)} to {points(high)})."
-    )
-    if check.alarm and change.right <= 1 / len(check.class_names):
-        yield "The prediction is right no more often than by chance: check that labels match the columns."
-    if check.alarm:
+    if check.since is not None:
+        yield f"The change is clearest in the {_rows(change.rows)} with labels since {check.since[:10]}."
+    if check.action != INSPECT:
         yield from _confidence(change)
-        for how, rises in (("More", True), ("Less", False)):
-            told = "; ".join(
-                f"{check.class_names[one.column]} ({one.ratio:.2f} times, {one.low:.2f} to {one.high:.2f})"
-                for one in change.classes
-                if (one.ratio > 1) is rises
-            )
-            if told:
-                yield f"{how} frequent than predicted: {told}."
-    now, highest = e_value(check.log_e), e_value(check.highest_log_e)
-    shown = now if not check.alarm or now == highest else f"{now} now and {highest} at its highest"
-    yield (
-        f"Evidence of a change: e-value {shown}, alarm at {1 / check.alpha:.3g}. The "
-        f"probability of a false alarm over all checks is at most {100 * check.alpha:.3g} %."
-    )
-    yield (
-        "The allowed range covers the gap at the fit, its uncertainty "
-        f"({_rows(round(check.limits.fit_rows))}, two standard errors), and "
-        f"{100 * check.tolerance:.3g} points of tolerance."
-    )
+    for how, rises in (("More", True), ("Less", False)):
+        told = "; ".join(
+            f"{check.class_names[one.column]} ({one.ratio:.2f} times, {one.low:.2f} to {one.high:.2f})"
+            for one in change.classes
+            if (one.ratio > 1) is rises
+        )
+        if told:
+            yield f"{how} frequent than predicted: {told}."
     if check.labels is not None:
         what = "the gap" if check.labels.of == "gap" else "the frequency of the class that changed most"
         yield (
             f"{check.labels.number:,} labels determine {what} to within {100 * check.labels.leaves:.1f} "
             "points (two standard errors): the tolerance, or a third of the change."
         )
+
+
+def _of_evidence(check: Check) -> Iterator[str]:
+    if check.change is None:
+        return
+    now, highest = e_value(check.log_e), e_value(check.highest_log_e)
+    shown = now if not check.alarm or now == highest else f"{now} now and {highest} at its highest"
+    yield (
+        f"Evidence of a change: e-value {shown}, alarm at {1 / check.alpha:.3g}. The "
+        f"probability of a false alarm over all checks is at most {100 * check.alpha:.3g} %."
+    )
 
 
 def _confidence(change: Change) -> Iterator[str]:
@@ -144,9 +182,18 @@ def _of_predictions(check: Check) -> Iterator[str]:
             what = f"{test.what} is {higher}: the share of rows below some value differs by {by}"
         yield f"Difference from the predictions at the fit: {what}."
     elif not check.labelled:
-        yield "Confidence, entropy and predicted classes look as they did at the fit."
-    if not check.labelled:
-        yield "A change in accuracy cannot be seen without labels."
+        what = (
+            "Confidence and entropy"
+            if check.limits.of_positions
+            else "Confidence, entropy and predicted classes"
+        )
+        yield f"{what} look as they did at the fit."
+    if check.expected_accuracy is not None:
+        value, low, high = (100 * share for share in check.expected_accuracy)
+        yield (
+            f"If the calibrator still holds, {value:.1f} % of these predictions are right (95 % interval "
+            f"{low:.1f} to {high:.1f}). A change in accuracy cannot be seen without labels."
+        )
 
 
 def _rows(number: float) -> str:

@@ -1,4 +1,4 @@
-"""The checks of a calibrator over time, as one page: evidence, gap and predicted classes by check."""
+"""The checks of a calibrator over time, as one page: evidence, gap, confidence, classes by check."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from temperance.core.arrays import Indices, Vector
 from temperance.display.chart import WIDE, Axis, Chart, Intervals, Line, Mark, Rule, robust_limits
 from temperance.files import write_atomically
 from temperance.monitoring import Check
-from temperance.monitoring.change import gap_interval
+from temperance.monitoring.gaps import gap_interval
 from temperance.monitoring.history import Record
 from temperance.monitoring.sums import LabelledSums
 from temperance.monitoring.words import e_value, points
@@ -37,15 +37,17 @@ def write_history(
 def render_history(check: Check, *, title: str = "Checks of a calibrator") -> str:
     """Return the page as text."""
     verdict, *rest = check.sentences
-    kind = "verdict worse" if check.acts else "verdict better"
+    # Nothing green stands above a number outside its range.
+    colour = {"keep": "better" if check.within else "same", "watch": "watch", "act": "worse"}[check.state]
     at = np.flatnonzero([record.labelled is not None for record in check.records])
     # Evidence and gap need labels.
     charts = {"evidence": evidence_chart(check, at), "gap": gap_chart(check, at)} if at.size else {}
+    charts["confidence"] = confidence_chart(check)
     charts["shares"] = shares_chart(check)
     body = element(
         "main",
         element("h1", title),
-        element("p", verdict, class_=kind, id="verdict"),
+        element("p", verdict, class_=f"verdict {colour}", id="verdict"),
         element("ul", *(element("li", sentence) for sentence in rest)),
         *(figure(name, chart) for name, chart in charts.items()),
         element("h2", "All checks"),
@@ -132,6 +134,26 @@ def gap_chart(check: Check, at: Indices) -> Chart:
         "intervals for the rows of each check. Below 0 the calibrator is overconfident.",
         _dates(check),
         Axis("gap, points", robust_limits(*gaps.T, keep=[1.5 * low, 1.5 * high])),
+        marks,
+        _SIZE,
+    )
+
+
+def confidence_chart(check: Check) -> Chart:
+    """Return the mean confidence of the checks, and that at the fit."""
+    said = np.array([100 * record.predictions.said / record.predictions.rows for record in check.records])
+    at = np.flatnonzero(np.isfinite(said))  # the first histories do not have it
+    fit = 100 * check.limits.baseline.mean_confidence
+    tips = [f"{_told(check, i)}: {said[i]:.1f} %" for i in at.tolist()]
+    marks: list[Mark] = [
+        Rule(fit, label="at the fit"),
+        Line(at.astype(np.float64) + 1, said[at], method=_COLOURS[0], label="mean confidence", tips=tips),
+    ]
+    return Chart(
+        "Confidence",
+        "Mean confidence of the rows of each check, and at the fit. This needs no labels.",
+        _dates(check),
+        Axis("mean confidence, %", robust_limits(said[at], keep=[*said[at], fit - 2, fit + 2])),
         marks,
         _SIZE,
     )

@@ -1,0 +1,110 @@
+"""Keep, watch, act: no "keep" above a gap outside its range, and what would settle a watch."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from temperance import monitoring
+from temperance.monitoring.gaps import gap_interval
+from temperance.report.history import confidence_chart, render_history
+
+
+def a_gap(checks):
+    """Return the interval of the gap of checks together."""
+    rows, residuals, squares = (
+        sum(value)
+        for value in zip(*((one.rows, one.residuals[0], one.squares[0]) for one in checks), strict=True)
+    )
+    return gap_interval(rows, residuals, squares)
+
+
+def with_wrong_labels(world, part, share, seed):
+    """Return rows, of whose labels a share is replaced by another class."""
+    _, logits, labels = world
+    wrong = np.random.default_rng(seed).random(len(labels[part])) < share
+    return logits[part], (labels[part] + wrong) % 3
+
+
+week = st.tuples(st.integers(1, 250), st.sampled_from([0.0, 0.0, 0.1, 0.2, 0.4]))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(weeks=st.lists(week, min_size=1, max_size=8), seed=st.integers(0, 2**16))
+def test_nothing_green_stands_above_a_number_outside_its_range(world, tmp_path_factory, weeks, seed):
+    history = tmp_path_factory.mktemp("states") / "checks.jsonl"
+    first = np.random.default_rng(seed).integers(0, 4000)
+    for rows, share in weeks:
+        part = slice(first, first + rows)
+        first += rows
+        found = monitoring.check(world[0], *with_wrong_labels(world, part, share, seed), history=history)
+        low, high = found.gap_limits
+        labelled = [record.labelled for record in found.records]
+        for together in (labelled[-1:], labelled[-3:], labelled):
+            ends = a_gap(together)
+            if ends[1] < low or ends[0] > high:
+                assert found.state != "keep"
+        assert (found.state == "act") == found.alarm == found.acts
+        assert found.records[-1].action == found.action
+        assert found.sentences[0].lower().startswith(found.state)
+        page = render_history(found)
+        if 'class="verdict better"' in page:
+            told = [float(gap) for gap in re.findall(r"a gap of ([+-][\d.]+) points", found.words)]
+            assert told
+            assert all(100 * low - 0.05 <= gap <= 100 * high + 0.05 for gap in told)
+        assert ('class="verdict watch"' in page) == (found.state == "watch")
+        last = found.gaps[[gap.checks for gap in found.gaps].count(1) - 1]
+        assert (last.rows, last.date) == (rows, found.records[-1].date)
+
+
+@pytest.fixture
+def watched(world, tmp_path):
+    """Return the checks of three good weeks, then two with wrong labels, and the history's path."""
+    path, found = tmp_path / "checks.jsonl", []
+    for number in range(5):
+        rows = with_wrong_labels(world, slice(100 * number, 100 * number + 100), 0.25 * (number > 2), 1)
+        found.append(monitoring.check(world[0], *rows, history=path, name=f"week{number}.npz"))
+    return found, path
+
+
+def test_a_watch_tells_each_check_since_the_last_good_one(watched):
+    found = watched[0][-1]
+    assert (found.state, found.action, found.alarm, found.acts) == ("watch", "watch", False, False)
+    assert found.sentences[0].startswith("Watch: the gap is outside the allowed range, but 500 labelled rows")
+    for name in ("week3.npz", "week4.npz"):
+        assert re.search(rf"{name} on \d{{4}}-\d\d-\d\d, 100 rows: says [\d.]+ %, is right", found.words)
+    assert "week2.npz" not in found.words
+    assert "All 5 checks since" in found.words
+    assert "Allowed are -" in found.words
+    assert 'class="verdict watch"' in render_history(found)
+    assert json.loads(json.dumps(found.to_dict()))["gaps"][0]["name"] == "week3.npz"
+
+
+def test_the_labels_that_would_settle_it_do(watched, world):
+    """Rows like those of the last two weeks raise the alarm after about as many as the check says."""
+    found, path = watched
+    number = found[-1].labels.number
+    rows, labels = with_wrong_labels(world, slice(300, 500), 0.25, 1)
+    again = np.arange(2 * number) % 200
+    enough = monitoring.check(world[0], rows[again], labels[again], history=path, name="more")
+    assert enough.alarm
+    assert 20 <= number <= 2000
+
+
+def test_a_name_that_is_a_number_is_told_as_a_class(world, shifted):
+    assert "More frequent than predicted: class 0 (" in monitoring.check(world[0], *shifted).words
+
+
+def test_the_mean_confidence_is_drawn_even_where_it_is_extreme(world, tmp_path):
+    for scale in (1, 1, 1, 1, 0.1):
+        found = monitoring.check(world[0], scale * world[1][:300], history=tmp_path / "h", name=str(scale))
+    chart = confidence_chart(found)
+    low, high = chart.y.limits
+    line = chart.marks[1]
+    assert low < line.y.min() < line.y.max() < high
+    np.testing.assert_allclose(
+        line.y[-1], 100 * world[0].predict_proba(0.1 * world[1][:300]).max(axis=1).mean()
+    )
