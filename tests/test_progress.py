@@ -76,10 +76,10 @@ def test_compare_evaluate_and_the_curve_report_to_a_function_or_a_line(monkeypat
     assert "Comparing: none   0 %" in stream.getvalue()
     temperance.metrics.evaluate(task.probabilities, task.labels, draws=5)
     assert "Evaluating: intervals 100 %" in stream.getvalue()
-    comparison.save_report(tmp_path / "report.html")
+    temperance.compare(task.logits, task.labels, methods=["ts"], draws=5, learning_curve=True)
     assert "Learning curve: ts, 20 rows   0 %" in stream.getvalue()
     before = stream.getvalue()
-    comparison.save_report(tmp_path / "quiet.html", progress=False)
+    comparison.save_report(tmp_path / "quiet.html")
     temperance.metrics.evaluate(task.probabilities, task.labels, draws=5, progress=False)
     assert stream.getvalue() == before
 

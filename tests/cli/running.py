@@ -36,7 +36,7 @@ class Done(NamedTuple):
         assert (self.code, self.out) == (code, ""), self
         lines = self.err.splitlines()
         assert len(lines) == 1, self.err
-        assert lines[0].startswith("temperance: ")
+        assert lines[0].startswith("error: ")
         assert "Traceback" not in self.err
         assert "this should not have happened" not in self.err
         for word in words:

@@ -48,7 +48,7 @@ def test_a_warning_is_reported_in_both_outputs(run, cal, judged):
     np.savez("few.npz", logits=judged.logits[:3])
     done = run("adapt", "cal.json", "few.npz", "-o", "new.json", "--json")
     (told,) = done.json["warnings"]
-    assert done.err == f"temperance: warning: {told}\n"
+    assert done.err == f"warning: {told}\n"
     assert told.startswith("3 rows do not determine the frequency of")
 
 

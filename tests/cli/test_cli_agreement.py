@@ -13,6 +13,7 @@ from temperance import load, logits_from_probs, make_calibrator, metrics, probab
 from temperance.core import blocks
 from temperance.core.logit_rows import LogitRows
 from temperance.metrics.bootstrap import DRAWS
+from temperance.metrics.table import METRICS
 
 TYPES = [np.float16, np.float32, np.float64]
 
@@ -250,10 +251,10 @@ def test_evaluate_scores_probabilities_as_they_are(run, files, calibrator, judge
 
 
 def test_the_table_has_every_metric_as_the_library_shows_it(run, files, judged):
-    lines = run("evaluate", "test.npz", "--draws", 50).succeeded().out.splitlines()
+    lines = run("evaluate", "test.npz", "--draws", 50, "--all").succeeded().out.splitlines()
     result = metrics.evaluate(LogitRows(judged.logits).softmax(1.0), judged.labels, draws=50)
     for name, estimate in result.items():
-        numbers = [result.shown(name, number) for number in (estimate.value, estimate.low, estimate.high)]
-        assert [line.split() for line in lines if line.split()[:1] == [name]] == [
-            " ".join([name, *numbers]).split()
-        ]
+        value, low, high = (result.shown(name, x) for x in (estimate.value, estimate.low, estimate.high))
+        interval = "-" if "-" in (low, high) else f"{low} to {high}"
+        label = METRICS[name].label.replace("NLL", "log loss")
+        assert f"{label} {value} {interval}" in [" ".join(line.split()) for line in lines]

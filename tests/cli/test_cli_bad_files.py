@@ -131,7 +131,7 @@ CALIBRATED = {
     "files in the wrong order": (GOOD, "apply val.npz cal.json -o out.npz", "val.npz", "must be JSON"),
 }
 COMPARED = {
-    "unknown method": (GOOD, "compare val.npz -m ts,best", *CALIBRATORS, "found 'best'"),
+    "unknown method": (GOOD, "compare val.npz -m ts,best", *CALIBRATORS, "there is no method 'best'"),
     "more folds than rows": (GOOD, f"{COMPARE} --folds 13", "folds", "12", "13"),
     "confidence": (GOOD, f"{COMPARE} --confidence 95", "--confidence", "95", "0<x<1"),
     "NaN": (
@@ -157,7 +157,7 @@ SET = f"{FIT} -m bts --set"
 WRITTEN = {
     "unknown suffix": (GOOD, "apply cal.json val.npz -o out.xlsx", f"out.xlsx: {NO_SUFFIX}"),
     "no suffix": (GOOD, "apply cal.json val.npz -o out", f"out: {NO_SUFFIX}"),
-    "unknown method": (GOOD, f"{FIT} -m best", *CALIBRATORS, "found 'best'"),
+    "unknown method": (GOOD, f"{FIT} -m best", *CALIBRATORS, "there is no method 'best'"),
     "unknown setting": (GOOD, f"{SET} bin=3", "one of these names", "bins", "'bin=3'"),
     "setting without a value": (GOOD, f"{SET} bins", "NAME=VALUE", "'bins'"),
     "setting of another kind": (GOOD, f"{SET} bins=many", "bins", "'many'"),

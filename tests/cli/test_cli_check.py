@@ -48,9 +48,26 @@ def test_the_exit_code_says_whether_to_act(week, run, name, code, action):
     content = json.loads(told.out)
     jsonschema.validate(content, SCHEMA)
     assert (told.code, content["action"]) == (code, action)
+    assert content["state"] == {0: "keep", 3: "act"}[code]
     lines = [line for line in words.out.splitlines() if not line.startswith("  temperance adapt")]
     assert max(map(len, lines)) <= 80
     assert content["words"][0] in " ".join(words.out.split())
+
+
+def test_a_gap_without_enough_evidence_is_watched(week, run):
+    """Yellow and exit code 0: the last files are outside the allowed range, and there is no alarm yet."""
+    rows = np.load("wrong.npz")
+    for number in (1, 2):
+        part = slice(30 * number, 30 * number + 30)
+        np.savez(f"week{number}.npz", logits=rows["logits"][part], labels=rows["labels"][part])
+    run("check", "cal.json", "week1.npz", "--history", "checks.jsonl").succeeded()
+    told = run("check", "cal.json", "week2.npz", "--history", "checks.jsonl", "--json").succeeded().json
+    jsonschema.validate(told, SCHEMA)
+    assert (told["state"], told["action"], told["alarm"]) == ("watch", "watch", False)
+    assert [gap["name"] for gap in told["gaps"]][:2] == ["week1.npz", "week2.npz"]
+    assert f"about {told['labels']['number']} more labels" in told["words"][0]
+    words = run("check", "cal.json", "week2.npz", "--history", "checks.jsonl").succeeded().out
+    assert words.startswith("Watch: the gap is outside the allowed range")
 
 
 def test_the_command_to_adapt_can_be_pasted_and_helps(week, run):
@@ -81,7 +98,7 @@ def test_a_history_continues_and_the_page_shows_it(week, run):
     run("check", "cal.json", "bare_often.npz", *words).failed(2, "page.html exists already", "--force")
     assert len((week / "checks.jsonl").read_bytes().splitlines()) == 1
     assert run("check", "cal.json", "wrong.npz", *words, "--force").code == 3
-    assert (week / "page.html").read_text().count("<svg") == 3
+    assert (week / "page.html").read_text().count("<svg") == 4
     again = run("check", "cal.json", "wrong.npz", "--history", "checks.jsonl")
     assert again.code == 3
     assert "not counted again" in again.out

@@ -17,7 +17,7 @@ USAGE = {
     "unknown command": (("guess",), "No such command 'guess'", "temperance --help"),
     "unknown option": (("fit", "val.npz", "--better"), "No such option '--better'", "temperance fit --help"),
     "missing file": (("fit", "-o", "cal.json"), "Missing argument 'VAL'", "temperance fit --help"),
-    "missing output": (("fit", "val.npz"), "Missing option '-o'", "temperance fit --help"),
+    "missing output": (("fit", "."), "Missing option '-o'", "temperance fit --help"),
     "no bins": (("evaluate", "a.npz", "--bins", "0"), "--bins", "1<=x<=10000"),
     "one fold": (("compare", "a.npz", "--folds", "1"), "--folds", "x>=2"),
     "negative seed": (("compare", "a.npz", "--seed", "-1"), "--seed", "x>=0"),
@@ -63,7 +63,7 @@ def test_a_failure_is_one_sentence_without_a_traceback(error, code, sentence, ru
     monkeypatch.setattr(TemperatureScaling, "fit", raiser(error))
     done = run("fit", "val.npz", "-m", "ts", "-o", "cal.json")
     assert (done.code, done.out) == (code, "")
-    assert re.fullmatch(f"temperance: {sentence}.*\n", done.err), done.err
+    assert re.fullmatch(f"error: {sentence}.*\n", done.err), done.err
     assert {path.name for path in Path().iterdir()} == files
 
 
@@ -97,7 +97,7 @@ def test_a_full_standard_output_is_reported_once(files, start):
     with FULL.open("w") as full:
         process = start("--help", stdout=full)
         _, err = process.communicate()
-    assert (process.returncode, err.decode()) == (1, "temperance: [Errno 28] No space left on device\n")
+    assert (process.returncode, err.decode()) == (1, "error: [Errno 28] No space left on device\n")
 
 
 def test_python_m_temperance_is_the_same_program(start):

@@ -81,11 +81,11 @@ def test_probabilities_are_accepted_if_the_option_says_so(run, calibrator):
 REFUSED = {
     "another kind of file": (("cal.json", "cal.pkl"), "must end in .onnx or .pt2; found cal.pkl"),
     "a file without an ending": (("cal.json", "onnx"), "must end in .onnx or .pt2; found onnx"),
-    "a program behind a classifier": (("cal.json", "a.pt2", "--append", "c.onnx"), "--append is for .onnx"),
+    "a program behind a classifier": (("cal.json", "a.pt2", "--append", "cal.json"), "--append is for .onnx"),
     "an output of nothing": (("cal.json", "a.onnx", "--output", "logits"), "Name it with --append"),
     "probabilities of nothing": (("cal.json", "a.onnx", "--from-probs"), "Name it with --append"),
-    "no calibrator": (("none.json", "a.onnx"), "none.json: no such file"),
-    "no classifier": (("cal.json", "a.onnx", "--append", "none.onnx"), "none.onnx: no such file"),
+    "no calibrator": (("none.json", "a.onnx"), "none.json: there is no such file"),
+    "no classifier": (("cal.json", "a.onnx", "--append", "none.onnx"), "none.onnx: there is no such file"),
     "a classifier that is none": (
         ("cal.json", "a.onnx", "--append", "cal.json"),
         "cal.json: must be a valid ONNX",

@@ -4,11 +4,13 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from temperance import InputError, load
+from temperance import CALIBRATORS, InputError, load, make_calibrator
 from temperance.data import open_rows
 from temperance.study import Results, find_tasks
+from temperance.study.protocol import WorkUnit, run_work_unit
 from temperance.study.tasks import load_task
 
 SMALL = ["-m", "ts", "--sizes", "20", "--draws", "1", "-j", "1"]
@@ -120,7 +122,6 @@ USES = {
     "apply": ("apply", "cal.json", "quiz.jsonl", "-o", "out.npz", "-f"),
     "evaluate": ("evaluate", "quiz.jsonl", "-c", "cal.json", "--draws", "2"),
     "check": ("check", "cal.json", "quiz.jsonl"),
-    "adapt": ("adapt", "cal.json", "quiz.jsonl", "-o", "out.json", "-f"),
 }
 BY_LENGTH = "--length-normalised"
 
@@ -151,8 +152,8 @@ def test_the_file_keeps_how_samples_were_read_and_that_columns_are_positions(run
     run("fit", "quiz.jsonl", "-m", "ts", "-o", "cal.json", BY_LENGTH).succeeded()
     fitted_on = {"kind": "logits", "length_normalised": True, "positions": True}
     assert json.loads(Path("cal.json").read_text())["fitted_on"] == fitted_on
-    run("adapt", "cal.json", "--priors", "0.4,0.3,0.2,0.1", "-o", "adapted.json").succeeded()
-    assert load("adapted.json").fitted_on_ == load("cal.json").fitted_on_
+    refused = run("adapt", "cal.json", "--priors", "0.4,0.3,0.2,0.1", "-o", "adapted.json")
+    refused.failed(2, "adapt is for class frequencies", "fitted on positions")
     assert "logits divided by the length of the answers" in " ".join(load("cal.json").summary().split())
 
 
@@ -186,3 +187,58 @@ def test_a_study_skips_samples_with_two_targets_and_says_so(run, model_folder):
     assert "--labels" not in refused.err
     (model_folder / "samples_quiz_2026-01-01T00-00-00.123.jsonl").unlink()
     run("study", "run", model_folder, "--out", "other", *SMALL).failed(2, "Leave this file out")
+
+
+@pytest.mark.parametrize("n_options", [2, 5])
+def test_commands_take_samples_with_other_numbers_of_answers(run, quiz, n_options):
+    rng = np.random.default_rng(n_options)
+    lines = [json.dumps(sample(rng, number, n_options)) for number in range(40)]
+    Path("other.jsonl").write_text("\n".join(lines))
+    run("fit", "quiz.jsonl", "-m", "bayes-bias", "-o", "cal.json").succeeded()
+    logits = open_rows("other.jsonl").logits()
+    assert logits.shape == (40, n_options)
+    for command in USES.values():
+        run(*(word.replace("quiz", "other") for word in command), "--json").succeeded()
+    np.testing.assert_array_equal(np.load("out.npz")["probs"], load("cal.json").predict_proba(logits))
+    assert run("compare", "quiz.jsonl", "other.jsonl", "-m", "ts", "--json").code == 0
+
+
+def test_samples_are_fitted_as_positions(run, quiz):
+    rows = open_rows("quiz.jsonl")
+    assert rows.positions
+    run("fit", "quiz.jsonl", "-m", "bayes-bias", "-o", "cal.json").succeeded()
+    wanted = make_calibrator("bayes-bias").fit(rows.logits(), rows.labels, positions=True)
+    got = load("cal.json")
+    np.testing.assert_array_equal(got.predict_proba(rows.logits()), wanted.predict_proba(rows.logits()))
+    refused = run("fit", "quiz.jsonl", "-m", "lts", "-o", "lts.json")
+    refused.failed(2, "columns must be classes; found positions. Use bayes, ts or hts.")
+    tried = run("compare", "quiz.jsonl", "-m", "all", "--json").json
+    assert "found positions" in tried["failures"]["lts"]
+
+
+def test_the_user_says_that_named_columns_are_positions(run):
+    rng = np.random.default_rng(0)
+    for name, options in (("four.csv", "ABCD"), ("five.csv", "ABCDE")):
+        table = pd.DataFrame(
+            rng.normal(0, 2, (60, len(options))), columns=[f"logit_{one}" for one in options]
+        )
+        table.assign(label=rng.choice(list(options), 60)).to_csv(name, index=False)
+    run("fit", "four.csv", "-m", "ts", "-o", "classes.json")
+    run("apply", "classes.json", "five.csv", "-o", "out.npz").failed(2, "found 'A', 'B', 'C', 'D', 'E'")
+    run("fit", "four.csv", "-m", "ts", "--positions", "-o", "cal.json")
+    assert load("cal.json").fitted_on_.positions
+    refused = run("apply", "cal.json", "five.csv", "-o", "out.npz")
+    refused.failed(2, "must be positions of answers", "say that they are positions", "--positions")
+    run("apply", "cal.json", "five.csv", "--positions", "-o", "out.npz").succeeded()
+    assert np.load("out.npz")["probs"].shape == (60, 5)
+
+
+def test_a_study_of_samples_has_no_terms_of_positions(model_folder):
+    (task,) = find_tasks([model_folder])
+    loaded = load_task(task)
+    assert loaded.val.positions
+    assert loaded.test.positions
+    unit = WorkUnit(task, 40, 0, 0, {key: CALIBRATORS[key] for key in ("lts", "bayes", "bayes-bias")})
+    lts, bayes, bias = run_work_unit(unit)
+    assert "found positions" in lts.message
+    assert bias.nll == bayes.nll

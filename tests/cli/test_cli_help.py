@@ -13,7 +13,8 @@ from test_cli_json import small_demo  # noqa: F401  for the example of the demo
 from temperance import CALIBRATORS
 from temperance.cli.program import cli
 
-COMMANDS = ["demo", "compare", "fit", "apply", "check", "adapt", "evaluate", "export", "study", "completion"]
+COMMANDS = ["demo", "compare", "methods", "fit", "show", "apply", "evaluate", "check", "adapt", "export"]
+COMMANDS += ["study", "completion"]
 STUDY = [("study", name) for name in ("run", "table", "figure", "export")]
 
 

@@ -48,7 +48,7 @@ def wait_for_half_written(process, folder):
 @pytest.mark.parametrize(
     ("name", "code", "sentence"),
     [
-        ("SIGINT", 130, b"temperance: interrupted; no file was left half-written\n"),
+        ("SIGINT", 130, b"error: interrupted; no file was left half-written\n"),
         ("SIGTERM", 143, b""),
         pytest.param("SIGHUP", 129, b"", marks=pytest.mark.slow),
     ],

@@ -170,7 +170,9 @@ def test_every_command_uses_the_classes_that_python_uses(case, name, run):
         np.testing.assert_array_equal(made.array(), probs)
         np.testing.assert_array_equal(made.labels, new_columns)
     told = json.loads(run("check", "cal.json", new, *read, "--json").out)
-    assert told["words"] == monitoring.check(cal, new_logits, np.array(new_labels)).to_dict()["words"]
+    assert (
+        told["words"] == monitoring.check(cal, new_logits, np.array(new_labels), name=new).to_dict()["words"]
+    )
     told = run("adapt", "cal.json", new, *read, "-o", "adapted.json", "--json").json
     assert told["classes"] == [vars(one) for one in frequency_changes(cal.adapt(new_logits).model_)]
     told = run("compare", val, new, *read, "-m", "ts", "--json").json
@@ -188,7 +190,7 @@ def test_a_file_without_names_has_those_of_the_calibrator(case, run):
     cal.save("cal.json")
     np.savez("new.npz", logits=logits, labels=np.array(labels))
     told = json.loads(run("check", "cal.json", "new.npz", "--json").out)
-    assert told["words"] == monitoring.check(cal, logits, np.array(labels)).to_dict()["words"]
+    assert told["words"] == monitoring.check(cal, logits, np.array(labels), name="new.npz").to_dict()["words"]
     told = run("evaluate", "new.npz", "-c", "cal.json", "--draws", 2, "--json").json
     assert told["metrics"]["nll"]["value"] == metrics.nll(cal.predict_proba(logits), columns)
     save_arrays("val.npz", logits, labels, case.names)

@@ -59,10 +59,10 @@ def test_page_terminal_json_and_python_say_the_same(name, run):
     assert f'class="verdict {verdict.outcome.replace(" ", "-")}"' in Path("page.html").read_text()
     assert told["nll_gain"]["value"] == verdict.nll_gain.value
     assert told["alternative"] == verdict.alternative
-    for number in (verdict.nll_before, verdict.nll_after, verdict.nll_gain.low):
+    for number in (verdict.before.nll, verdict.after.nll, verdict.nll_gain.low):
         assert f"{number:.4f}" in page
-    assert told["before"]["nll"] == verdict.nll_before
-    assert told["after"]["ece"] == verdict.ece_after
+    assert told["before"] == verdict.before.to_dict()
+    assert told["after"] == verdict.after.to_dict()
 
 
 def paste(run, page):

@@ -39,7 +39,7 @@ def test_by_default_a_png_in_the_folder_of_the_study(study, run):
 def test_a_figure_of_a_task_names_the_chosen_task(name, study, run):
     done = run("study", "figure", "study", name)
     assert (done.code, done.out) == (0, f"Saved to study/{name}.png\n")
-    assert done.err == "temperance: the task is cats__net; --task chooses another\n"
+    assert done.err == "note: the task is cats__net; --task chooses another\n"
     assert (study / f"{name}.png").exists()
 
 
@@ -70,7 +70,7 @@ REFUSED = {
     "a task of all": (["study", "avg_NLL", "--task", "cats__net"], ["task is for the figures class_LTS"]),
     "a size of all": (["study", "avg_NLL", "--n", "30"], ["n is for the figures cd_ECE, cd_NLL, rel"]),
     "a size": (["study", "cd_NLL", "--n", "31"], ["one of the study, 30; found 31"]),
-    "a folder": (["other", "avg_NLL"], ["other must be the folder of a study"]),
+    "a folder": (["other", "avg_NLL"], ["other: there is no such file"]),
     "no place": (["study", "avg_NLL", "-o", "nowhere/a.png"], ["the folder nowhere does not exist"]),
 }
 

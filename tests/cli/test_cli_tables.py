@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas
 import pytest
+from pyarrow import feather, parquet
 from test_cli_labels import save_frame
 
 from temperance import TemperatureScaling, compare, load
@@ -42,7 +43,7 @@ def fit(run, *options, method="ts"):
 
 
 def test_names_are_kept_from_the_file_to_the_report(run, frame):
-    out = fit(run, method="lts")
+    out = fit(run, "--details", method="lts")
     assert (
         "val.csv: columns of classes: 'cat', 'dog', 'owl', 'eel'; labels: 'label'; ids: the first"
         in " ".join(out.split())
@@ -151,6 +152,19 @@ def test_the_mark_stays_in_a_converted_file_until_it_is_dropped(run, frame, suff
     assert said.strip().endswith("drop calibrated_by from the file.")
     save_frame(f"again{suffix}", made.drop(columns="calibrated_by"))
     run("fit", f"again{suffix}", "-m", "ts", "-o", "again.json")
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".feather"])
+def test_the_mark_of_version_0_2_is_known(run, frame, suffix):
+    fit(run)
+    run("apply", "cal.json", "val.csv", "--input", "logits", "-o", "probs.parquet")
+    made = parquet.read_table("probs.parquet").drop_columns("calibrated_by")
+    made = made.replace_schema_metadata({"temperance.calibrated_by": "ts (temperance 0.2.0)"})
+    parquet.write_table(made, "old.parquet")
+    feather.write_feather(made, "old.feather")
+    for words in (("apply", "cal.json", f"old{suffix}", "--from-probs"), ("fit", f"old{suffix}")):
+        assert "already calibrated by ts (temperance 0.2.0)" in run(*words, "-o", "again.npz", code=2)
+    run("evaluate", f"old{suffix}", "--draws", 5)
 
 
 def test_probabilities_for_a_calibrator_of_logits(run, frame):

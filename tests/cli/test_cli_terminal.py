@@ -8,9 +8,13 @@ import re
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
+import numpy as np
 import pytest
 from running import plain_and_narrow
+
+from temperance.data import simulate
 
 WIDE = {"TERM": "xterm-256color", "COLUMNS": "200"}
 COMPARE = ("compare", "val.npz", "test.npz", "-m", "ts,bts")
@@ -78,21 +82,21 @@ def test_the_first_line_of_a_comparison(files):
     """In a separate process, on a wide terminal with colours."""
     command = f"{sys.executable} -m temperance {' '.join(COMPARE)} | head -1"
     done = subprocess.run(command, shell=True, capture_output=True, env=os.environ | WIDE, check=True)
-    assert done.stdout == b"200 rows, 4 classes, 15 bins, scores from the test set\n"
+    assert done.stdout == b"Calibrate with ts.\n"
     assert done.stderr == b""
 
 
 def test_a_terminal_gets_colours_and_a_progress_bar_unless_they_are_turned_off(files, on_terminal):
     shown, _ = on_terminal(*COMPARE)
-    assert re.search(r"\x1b\[1;32m.*(ts|bts|none) \*", shown)
+    assert "\x1b[1mCalibrate with ts." in shown
     assert "Comparing" in shown
     assert "━" in shown
     quiet, _ = on_terminal(*COMPARE, "--quiet")
     assert "Comparing" not in quiet
-    assert "scores from the test set" in quiet
-    assert "Recommended" not in quiet
+    assert "Calibrate with ts." in quiet
+    assert "Why ts" not in quiet
     plain, _ = on_terminal(*COMPARE, NO_COLOR="1")
-    assert "Recommended: " in plain
+    assert "Why ts: " in plain
     # Bold and the movements of the progress bar are not colours.
     assert not re.search(r"\x1b\[[0-9;]*\b(3[0-9]|4[0-9]|9[0-9])[;m]", plain)
 
@@ -100,11 +104,11 @@ def test_a_terminal_gets_colours_and_a_progress_bar_unless_they_are_turned_off(f
 def test_progress_goes_to_a_terminal_alone_while_results_go_wherever_they_are_sent(files, on_terminal):
     shown, piped = on_terminal(*COMPARE, stdout=False)
     assert "Comparing" in shown
-    assert "Recommended" not in shown
+    assert "Calibrate with" not in shown
     plain_and_narrow(piped)
-    assert "Recommended" in piped
+    assert "Calibrate with" in piped
     shown, piped = on_terminal(*COMPARE, stderr=False)
-    assert "Recommended" in shown
+    assert "Calibrate with" in shown
     assert "Comparing" not in shown
     assert piped == ""
 
@@ -115,10 +119,35 @@ def test_a_quiet_command_prints_only_the_result(run, files, calibrator):
     loud, quiet = (
         run("evaluate", "test.npz", "--draws", 20, *words).succeeded().out for words in ((), ("-q",))
     )
-    assert loud == quiet
-    assert "smooth_ece" in quiet
-    lines = run(*COMPARE, "--report", "report.html", "--quiet").succeeded().out.splitlines()
-    assert [line.split()[0] for line in lines[4:] if line.strip()] == ["none", "ts", "bts"]
+    assert loud.startswith(quiet)
+    assert quiet.startswith("Overconfident by ")
+    assert len(quiet.splitlines()) == 1
+    loud, quiet = (run(*COMPARE, *words).succeeded().out for words in ((), ("-q", "--report", "page.html")))
+    assert loud.startswith(f"{quiet}\n")
+    assert loud.removeprefix(quiet).splitlines()[1].split()[:3] == ["method", "log", "loss"]
+    assert loud.splitlines()[-1] == "Next: temperance fit val.npz -m ts -o cal.json"
+
+
+def test_a_long_name_is_not_cut_and_a_warning_appears_once(run, files, task):
+    Path(f"{'m' * 60}.py").write_text(
+        "import warnings\nclass Same:\n    def fit(self, z, y):\n        warnings.warn('careful')\n"
+        "    def predict_proba(self, z):\n        from scipy.special import softmax\n"
+        "        return softmax(z, axis=1)\nclass Other(Same):\n    pass\n"
+    )
+    names = [f"{'m' * 60}:{name}" for name in ("Same", "Other")]
+    done = run("compare", "val.npz", "-m", ",".join([*names, "ts"]))
+    assert all(f"\n{name} " in done.out for name in names)
+    assert done.err.splitlines() == [f"warning: {names[0]}, {names[1]}: careful"]
+
+
+def test_a_method_that_fit_cannot_save_is_recommended_with_how_to_fit_it(run, folder):
+    task = simulate(3000, 2, temperature=1.0, random_state=1)
+    curved = np.sign(task.logits[:, 1] - task.logits[:, 0]) * 9.0
+    np.savez("val.npz", logits=np.column_stack([0 * curved, curved]), labels=task.labels)
+    done = run("compare", "val.npz", "-m", "sklearn-isotonic")
+    assert done.out.startswith("Calibrate with sklearn-isotonic.")
+    assert "Next: fit sklearn-isotonic in Python; `temperance fit` saves only methods of this" in done.out
+    assert "temperance fit val.npz" not in done.out
 
 
 def test_output_fits_a_narrow_terminal(files, on_terminal):
@@ -130,5 +159,5 @@ def test_characters_that_a_stream_cannot_encode_are_not_a_failure(files, run, mo
     held = io.BytesIO()
     with io.TextIOWrapper(held, encoding="ascii") as stream, monkeypatch.context() as patched:
         patched.setattr(sys, "stdout", stream)
-        run("fit", "val.npz", "-m", "ts", "-o", "cal.json").succeeded()
+        run("fit", "val.npz", "-m", "ts", "-o", "cal.json", "--details").succeeded()
         assert b"\\xb1" in held.getvalue()  # plus or minus

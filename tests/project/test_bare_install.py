@@ -81,7 +81,7 @@ def test_the_command_line_runs_the_whole_workflow(rows, tmp_path, run_command):
     assert run_command("evaluate", probs, "--draws", 20)[0] == 0
     code, out, _ = run_command("compare", *files, "-m", "ts,hts", "--report", report)
     assert code == 0
-    assert "Recommended: " in out
+    assert "Calibrate with " in out
     np.testing.assert_array_equal(np.load(probs)["probs"], temperance.load(cal).predict_proba(new.logits))
     assert "</html>" in report.read_text(encoding="utf-8")
 

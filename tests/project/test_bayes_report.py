@@ -1,7 +1,5 @@
 """The tables about the Bayesian methods: computed as they say, and current in the docs."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -9,12 +7,10 @@ from numpy.testing import assert_allclose
 pd = pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
-
 
 @pytest.fixture(scope="module")
 def scores(benchmark_script):
-    return benchmark_script("bayes_tables").read_scores(DOCS / "bayesian")
+    return benchmark_script("bayes_report").read_scores()
 
 
 @pytest.fixture(scope="module")
@@ -31,15 +27,11 @@ def lines(ratios, rows=200):
     )
 
 
-def test_the_page_of_results_comes_from_the_scores(benchmark_script, scores, tables):
-    page = benchmark_script("bayes_report").page(scores, tables)
-    assert (DOCS / "bayesian" / "results.md").read_text(encoding="utf-8") == page, "run bayes_report.py"
-
-
-def test_the_generated_blocks_of_the_docs_come_from_the_scores(benchmark_script, tables):
-    text = (DOCS / "bayesian.md").read_text(encoding="utf-8")
-    filled = benchmark_script("generated_blocks").fill_blocks(text, tables)
-    assert filled == text, "run bayes_report.py"
+def test_the_tables_of_the_pages_come_from_the_scores(benchmark_script, tables):
+    fill = benchmark_script("generated_blocks").fill_blocks
+    for page in benchmark_script("bayes_report").PAGES:
+        text = page.read_text(encoding="utf-8")
+        assert fill(text, tables) == text, "run bayes_report.py"
 
 
 def test_the_scores_have_one_line_for_each_cell_and_method_and_ts_is_its_own_reference(scores):
@@ -63,9 +55,9 @@ def test_averages_are_over_the_tasks_of_a_data_set_first(benchmark_script):
     assert benchmark_script("bayes_tables").over_datasets(per_task).to_dict() == {"m": 4.0}
 
 
-def test_improvement_is_one_minus_the_ratio_to_no_calibration(benchmark_script):
+def test_a_reduction_is_one_minus_the_ratio_to_no_calibration(benchmark_script):
     scores = pd.DataFrame({"none": [1.0, 2.0], "m": [0.5, 2.0], "n": [np.inf, 1.0]}, index=["x__1", "y__1"])
-    assert benchmark_script("bayes_tables").improvement(scores).to_dict() == {
+    assert benchmark_script("bayes_tables").reduction(scores).to_dict() == {
         "none": 0,
         "m": 0.25,
         "n": -np.inf,
@@ -78,30 +70,6 @@ def test_the_best_other_method_is_named_where_it_is_better(benchmark_script):
     assert found.rival.to_dict() == {"x": "hts"}
     assert_allclose(found.ratio, 1.5)
     assert benchmark_script("bayes_tables").better_rivals(data, "mono", 200).empty
-
-
-def test_a_failed_rival_has_no_ratio_but_an_own_failure_counts(benchmark_script):
-    pairwise = benchmark_script("bayes_aims").pairwise
-    data = lines({("x__1", "m"): 0.9, ("x__1", "r"): 1.8, ("y__1", "m"): 0.9, ("y__1", "r"): np.inf})
-    assert pairwise(data, "m", "r", 200).to_dict() == {"x": 0.5}
-    assert pairwise(data, "r", "m", 200)["y"] == np.inf
-
-
-def test_an_aim_is_met_at_its_target_and_open_without_scores(benchmark_script):
-    aims = benchmark_script("bayes_aims")
-    simple = {(task, method): 1.0 for task in ("cifar10__1", "z__1") for method in ("ts", "ets")}
-    none = {("cifar10__1", "none"): 1.2, ("z__1", "none"): 0.8}
-    data = lines(simple | none | {("cifar10__1", "bayes"): 0.978, ("z__1", "bayes"): 1.0})
-    found = {(f.words, f.size): f for f in aims.findings(data)}
-    assert found["bayes, CIFAR-10: NLL", 200].verdict == "met"
-    assert found["bayes, CIFAR-10: NLL", 1000].verdict == "not measured"
-    assert_allclose(found["bayes, mean over data sets: NLL", 200].measured, 0.989)
-    assert found["bayes, mean over data sets: NLL", 200].verdict == "missed"
-    worst = found["bayes, worst data set: NLL over the best of TS, ETS and none", 200]
-    assert_allclose(worst.measured, 1.25)
-    met = sum(finding.verdict == "met" for finding in found.values())
-    assert f"\n{met} of {len(found)} aims met\n" in aims.aims_text(data)
-    assert aims.aims_text(data).endswith("of 2 cells: bayes 2, bayes-bias 0, probmetrics-sms 0")
 
 
 def test_a_block_is_replaced_and_the_rest_of_the_page_is_not(benchmark_script):

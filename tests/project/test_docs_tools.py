@@ -58,36 +58,3 @@ def test_the_reference_has_the_help_of_each_command(tmp_path):
         assert f"Usage: temperance {name}" in page
         for below in getattr(command, "commands", {}):
             assert f"## temperance {name} {below}\n" in page
-
-
-def test_the_site_shows_the_package_graph_as_a_table(tmp_path):
-    page = tmp_path / "architecture.md"
-    layers = "  subgraph layer2[ ]\n    cli\n    report\n  end\n  subgraph layer1[ ]\n    core\n  end\n"
-    arrows = "  cli --> core\n  report --> core\n  core -. on use .-> report\n"
-    graph = f"```mermaid\ngraph TD\n{layers}{arrows}```\n"
-    page.write_text(f"Before.\n\n{graph}\nAfter.\n", encoding="utf-8")
-    load("package_table").replace_graph(page)
-    head, rule, *rows = page.read_text(encoding="utf-8").split("\n\n")[1].splitlines()
-    assert head == "| layer | part | imports | loads on use |"
-    assert rule == "| --- | --- | --- | --- |"
-    assert rows == [
-        "| 2 | `cli` | `core` |  |",
-        "| 2 | `report` | `core` |  |",
-        "| 1 | `core` |  | `report` |",
-    ]
-    with pytest.raises(ValueError, match=r"architecture\.md must hold a Mermaid graph; found none"):
-        load("package_table").replace_graph(page)
-
-
-def test_every_part_of_the_package_graph_is_in_the_table(tmp_path):
-    page = tmp_path / "architecture.md"
-    page.write_text((DOCS / "architecture.md").read_text(encoding="utf-8"), encoding="utf-8")
-    n_arrows = page.read_text(encoding="utf-8").count("->")
-    load("package_table").replace_graph(page)
-    text = page.read_text(encoding="utf-8")
-    rows = [line.split("|")[1:5] for line in text.splitlines() if line.startswith("| ") and "`" in line]
-    parts = {cells[1].strip(" `") for cells in rows}
-    found = [name for cells in rows for name in "".join(cells[2:]).replace("`", " ").split() if name != ","]
-    assert {"cli", "core", "monitoring"} <= parts
-    assert set(found) <= parts
-    assert len(found) == n_arrows - text.count("->")

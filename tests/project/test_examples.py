@@ -18,7 +18,7 @@ def test_the_quickstart_compares_saves_and_calibrates(capsys, tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     runpy.run_path(str(EXAMPLES / "quickstart.py"), run_name="__main__")
     told = capsys.readouterr().out
-    assert "Recommended: " in told
+    assert "Calibrate with " in told
     assert "saved to " in told
     assert "in truth" in told
 
@@ -56,12 +56,13 @@ def test_fifty_thousand_tokens_are_calibrated_in_bounded_memory():
     assert told["peak memory"][0] < 700, "MB; the 1000 rows are 95 in bfloat16"
 
 
-def test_the_pipeline_is_better_calibrated_and_predicts_the_same_classes(capsys):
+def test_the_pipeline_is_better_calibrated_and_no_less_accurate(capsys):
     runpy.run_path(str(EXAMPLES / "sklearn_pipeline.py"), run_name="__main__")
     told = capsys.readouterr().out
     before, after, chosen = (float(number) for number in re.findall(r"log loss ([\d.]+)", told))
     assert chosen < after < 0.3 * before
-    assert len(set(re.findall(r"accuracy ([\d.]+)", told))) == 1
+    plain, calibrated = (float(number) for number in re.findall(r"accuracy ([\d.]+)", told))
+    assert calibrated >= plain
     assert "best of 6: {'calibrator': " in told
 
 

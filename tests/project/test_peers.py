@@ -151,16 +151,18 @@ def test_an_input_that_ended_the_process_is_left_out_and_one_that_was_stopped_is
 
 def test_the_page_shows_the_tables_of_its_data(benchmark_script):
     page = ROOT / "docs" / "benchmarks"
-    assert benchmark_script("peers_report").fill_page(page) == (page / "index.md").read_text(encoding="utf-8")
+    assert benchmark_script("peers_report").fill_page(page) == (page / "speed.md").read_text(encoding="utf-8")
 
 
-def test_a_faster_peer_is_listed_and_one_with_a_wrong_temperature_is_not(benchmark_script):
+def test_times_are_ratios_to_ours_and_one_of_a_wrong_temperature_has_a_star(benchmark_script):
     tables, plan = benchmark_script("peers_tables"), benchmark_script("peers.plan")
     common = {"rows": "200", "classes": "10", "threads": "1", "problem": "", "best_temperature": "2"}
+    peers = plan.CONTENDERS[-5:-3]
     rows = [
-        common | {"library": each.library, "method": each.method, "temperature": found, "fit_cpu": fit}
-        for each, found, fit in zip(plan.CONTENDERS[-5:-2], ("2", "1", "2"), ("3", "3", "9"), strict=True)
+        common | {"library": each.library, "method": each.method, "temperature": found, "fit_cpu": "3"}
+        for each, found in zip(peers, ("2", "1"), strict=True)
     ]
     rows.append(common | {"library": "temperance", "method": "ts", "temperature": "2", "fit_cpu": "6"})
-    text = tables.ahead(tables.Speed(rows), [])
-    assert text == "- scikit-learn, fit, time as a multiple of ours: 200 x 10 (0.5)"
+    lines = tables.ratios(tables.Speed(rows), "fit_cpu").splitlines()
+    shown = {line.split(" | ")[0].strip("| "): line.split(" | ")[1] for line in lines[2:]}
+    assert [shown[each.label] for each in peers] == ["0.5", "0.5\\*"]

@@ -1,4 +1,4 @@
-"""The page of promises: the tests it names exist, and its tables are made from the stored figures."""
+"""The page of promises: the tests it names exist, and its table is made from the stored figures."""
 
 import re
 from pathlib import Path
@@ -21,6 +21,6 @@ def test_every_promise_names_tests_that_exist():
         assert not [file for file in found if not file.is_file()]
 
 
-def test_the_tables_are_those_of_the_stored_figures(benchmark_script):
+def test_the_table_is_that_of_the_stored_figures(benchmark_script):
     reliability, page = benchmark_script("reliability"), PAGE.read_text()
     assert reliability.fill_blocks(page, reliability.tables()) == page

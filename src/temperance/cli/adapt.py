@@ -68,8 +68,7 @@ def adapt(
     check_output_file(out, calibrator, rows, overwrite=force)
     opened = None if rows is None else open_for_calibrator(rows, options, fitted, output)
     ignores_labels = opened is not None and opened.has_labels
-    with output.telling_warnings() as told, output.progress("Adapting") as report:
-        report("", 0.1)
+    with output.telling_warnings() as told, output.progress("Adapting"):
         if opened is None:
             adapted = fitted.adapt(priors=priors)
         else:
@@ -95,7 +94,7 @@ def adapt(
     output.show(f"frequencies of {len(changes)} classes{some}", table)
     if ignores_labels:
         output.say(f"The labels in {on_one_line(rows)} were not used.")
-    output.say(f"Saved to {on_one_line(out)}")
+    output.say(f"Saved to {on_one_line(out)}", wrap=False)
     output.result(
         file=None if opened is None else file_for_json(opened),
         calibrator={"path": str(calibrator), "method": fitted.key},

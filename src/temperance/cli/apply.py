@@ -17,6 +17,7 @@ from temperance.cli.options import (
 )
 from temperance.cli.output import Output, output_options
 from temperance.cli.rows import file_for_json, open_for_calibrator, say_columns
+from temperance.cli.words import count, percent
 from temperance.data.read_options import ReadOptions
 from temperance.errors import InputError, on_one_line
 
@@ -85,9 +86,9 @@ def apply(
             total += float(probs.max(axis=1).sum(dtype=np.float64))
             report("", done / shape[0])
     say_columns(output, rows)
-    said = f"mean confidence {100 * total / shape[0]:.2f} %"
-    output.say(f"{shape[0]} row{'s' * (shape[0] != 1)}, {shape[1]} classes, {said}")
-    output.say(f"Saved to {on_one_line(out)}")
+    confidence = percent(total / shape[0])
+    output.say(f"Calibrated {count(shape[0], 'row')}, {shape[1]:,} classes: mean confidence {confidence}")
+    output.say(f"Saved to {on_one_line(out)}", wrap=False)
     output.result(
         file=file_for_json(rows),
         calibrator={"path": str(calibrator), "method": fitted.key},

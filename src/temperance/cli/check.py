@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich.text import Text
 
 from temperance.cli.options import (
     FILE,
@@ -35,7 +36,8 @@ Examples:
 With a history, check as often as you like: the probability of a false alarm
 over all checks is at most 5 %. Rows without labels are compared with the
 predictions at the fit; a change in accuracy can only be seen with labels.
-Exit codes: 0 keep the calibrator, 3 act, 2 bad usage or input, 1 failed.
+Exit codes: 0 keep or watch the calibrator, 3 act, 2 bad usage or input,
+1 failed.
 """
 
 ACT = 3
@@ -138,13 +140,15 @@ def _command(found: Check, calibrator: Path, rows: Path, reading: list[str]) -> 
     return " ".join([*words, "-o", shlex.quote(str(out))])
 
 
-def _shown(found: Check, command: str | None) -> str:
+def _shown(found: Check, command: str | None) -> Text:
     """Return the result wrapped for a terminal. A command stays on one line, so that it can be pasted."""
     verdict, *rest = (on_one_line(sentence) for sentence in found.sentences)
-    lines = textwrap.wrap(verdict, _WIDTH)
+    # Nothing green stands above a number outside its range.
+    colour = {"keep": "green" if found.within else "none", "watch": "yellow", "act": "red"}[found.state]
+    lines: list[str] = []
     if command is not None:
         lines += ["", f"  {on_one_line(command)}"]
     lines.append("")
     for sentence in rest:
         lines += textwrap.wrap(sentence, _WIDTH, initial_indent="  ", subsequent_indent="    ")
-    return "\n".join(lines)
+    return Text.assemble((textwrap.fill(verdict, _WIDTH), f"bold {colour}"), "\n", "\n".join(lines))

@@ -12,7 +12,7 @@ import click
 
 from temperance.cli import options as cli_options
 from temperance.cli import rows
-from temperance.cli.output import Output, new_table, output_options
+from temperance.cli.output import Output, output_options
 from temperance.data.read_options import ReadOptions
 from temperance.errors import InputError, Remedy, on_one_line
 
@@ -39,7 +39,12 @@ Examples:
 @cli_options.metric_names_option
 @click.option("--report", type=cli_options.FILE, help="Write the whole comparison as one HTML page.")
 @cli_options.bins_option
-@click.option("--folds", type=click.IntRange(min=2), default=5, help="Without a test file.")
+@click.option(
+    "--folds", type=click.IntRange(min=2), default=5, help="Cross-validation folds; ignored if TEST is given."
+)
+@click.option(
+    "--learning-curve", is_flag=True, help="Show in the report whether more labels would help. Takes longer."
+)
 @cli_options.confidence_option
 @cli_options.seed_option
 @cli_options.read_options(
@@ -60,6 +65,7 @@ def compare(
     report: Path | None,
     bins: int,
     folds: int,
+    learning_curve: bool,
     confidence: float,
     seed: int,
     options: ReadOptions,
@@ -90,10 +96,12 @@ def compare(
                 error.remedy = Remedy("test_labels", error.remedy.values)
             raise
         files["test"] = _with_floor_of(files["validation"], opened, output)
+    positions = files["validation"].positions
     for file in files.values():
         rows.refuse_calibrated(file)
-        rows.check_same_classes(file, names, "the validation file")
-        names = names or file.class_names
+        if not positions:
+            rows.check_same_classes(file, names, "the validation file")
+            names = names or file.class_names
     val_rows = _checked(files["validation"])
     test_rows: tuple[Any, Any] = _checked(files["test"]) if "test" in files else (None, None)
     with output.telling_warnings(), output.progress("Comparing") as progress:
@@ -106,13 +114,15 @@ def compare(
             folds=folds,
             confidence=confidence,
             random_state=seed,
+            positions=positions,
+            learning_curve=learning_curve,
             progress=progress,
         )
     for tried in result.results.values():
         if isinstance(tried.calibrator, Calibrator):
             rows.record_rows(tried.calibrator, files["validation"], names)
     floor = next((file.floor for file in files.values() if file.raises), None)
-    result = replace(result, floor=floor, class_names=names)
+    result = replace(result, floor=floor, class_names=None if positions else names)
     for file in files.values():
         rows.say_columns(output, file)
     tested = test or val if "test" in files else None
@@ -194,35 +204,50 @@ def _sources(files: dict[str, RowFile]) -> list[Source]:
     ]
 
 
+def _next_step(comparison: Comparison, snippets: Snippets) -> str:
+    """Return the command that fits the recommended method, or how to fit one that `fit` cannot save."""
+    from temperance.calibrators import CALIBRATORS, UNCALIBRATED
+    from temperance.comparison.verdict import Outcome
+
+    name = comparison.recommended
+    if name == UNCALIBRATED or comparison.verdict.outcome is Outcome.CHANCE:
+        return ""
+    if snippets.shell:
+        return f"\nNext: {snippets.shell[1]}"
+    if name in CALIBRATORS:
+        return ""
+    return (
+        f"\nNext: fit {name} in Python; `temperance fit` saves only methods of this package.\n"
+        f"For one of these, run the comparison without {name}."
+    )
+
+
 def show_comparison(
     output: Output, comparison: Comparison, report: Path | None, about: dict[str, Any], *, force: bool,
     columns: Sequence[dict[str, Any]] = (),
 ) -> None:  # fmt: skip
-    """Print the table and the verdict, and write the report; `about` describes its data."""
-    heading, *_ = str(comparison).splitlines()
-    best, marked = comparison.recommended, f"{comparison.recommended} *"
-    scores = [
-        (marked if name == best else name, *comparison.shown(name).values()) for name in comparison.results
-    ]
-    output.show(heading, new_table("method", *comparison.shown(best), rows=scores, marked=marked))
-    if comparison.decision_changes:
-        output.say("\n".join(comparison.decision_changes) + "\n")
-    output.say(f"Recommended: {best}. {comparison.reason}\n")
-    output.say("\n".join(comparison.verdict.sentences))
+    """Print the answer, the table and the next step, and write the report; `about` describes its data."""
+    from temperance.comparison.table import to_text
+
+    output.answer(*comparison.verdict.answer)
+    if not output.quiet:
+        output.text("\n".join(["", *to_text(comparison), ""]))
+    output.say("\n".join([comparison.heading, *comparison.verdict.notes, comparison.why]))
+    warned: dict[str, list[str]] = {}
     for name, result in comparison.results.items():
         for warning in result.warnings:
-            output.warn(f"{name}: {warning}")
+            warned.setdefault(warning, []).append(name)
+    for warning, names in warned.items():
+        output.warn(f"{', '.join(names)}: {warning}")
     for name, reason in comparison.failures.items():
         output.warn(f"{name} failed: {reason}")
     if report is not None:
-        from temperance.comparison import learning_curve
         from temperance.report.page import write_report
 
-        with output.progress("Writing the report") as progress:
-            seed = comparison.settings["random_state"]
-            curve = learning_curve(comparison, random_state=seed, progress=progress)
-            write_report(comparison, report, curve, overwrite=force, **about)
+        write_report(comparison, report, overwrite=force, **about)
         output.say(f"\nReport: {on_one_line(report)}")
+    if not output.quiet:
+        output.text(_next_step(comparison, about["snippets"]))
     output.result(
         files=[vars(source) | read for source, read in zip(about["sources"], columns, strict=False)],
         report=None if report is None else str(report),

@@ -1,27 +1,37 @@
-"""`temperance evaluate`: a file of logits or probabilities with labels -> all metrics with intervals."""
+"""`temperance evaluate`: a file of logits or probabilities with labels -> metrics with intervals."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from temperance.cli import options as cli_options
 from temperance.cli.output import Output, new_table, output_options
 from temperance.cli.rows import file_for_json, open_for_calibrator, say_columns
+from temperance.cli.words import confidence_in_words, count, gap_in_words
 from temperance.data.read_options import ReadOptions
+
+if TYPE_CHECKING:
+    from temperance.metrics import Evaluation
 
 EXAMPLES = """\b
 Examples:
   temperance evaluate test.npz
   temperance evaluate test.npz -c cal.json
+  temperance evaluate test.npz --all
   temperance evaluate probs.npz --bins 50 --json
 """
+
+
+MAIN_METRICS = ("accuracy", "nll", "brier", "ece", "overconfidence")
 
 
 @click.command(epilog=EXAMPLES, short_help="Score outputs, calibrated or not, with intervals.")
 @click.argument("logits", type=cli_options.FILE)
 @click.option("-c", "--calibrator", type=cli_options.FILE, help="Calibrator file to apply first.")
+@click.option("--all", "show_all", is_flag=True, help="Print every metric, and tests of calibration.")
 @cli_options.bins_option
 @cli_options.confidence_option
 @click.option(
@@ -36,6 +46,7 @@ Examples:
 def evaluate(
     logits: Path,
     calibrator: Path | None,
+    show_all: bool,
     bins: int,
     confidence: float,
     draws: int,
@@ -64,14 +75,18 @@ def evaluate(
                 progress=lambda share: report("intervals", 0.3 + 0.7 * share),
             )  # fmt: skip
     say_columns(output, rows)
-    heading, *_ = str(result).splitlines()
+    output.answer(_answer(result))
+    names = result if show_all else MAIN_METRICS
     scores = [
-        (name, *(result.shown(name, number) for number in vars(estimate).values()))
-        for name, estimate in result.items()
+        (_label(name), result.shown(name, result[name].value), _interval(result, name)) for name in names
     ]
-    output.show(heading, new_table("metric", "value", "low", "high", rows=scores))
-    tests = new_table("test of calibration", "statistic", "p-value", rows=result.shown_tests())
-    output.show(f"Cox: {result.tests['cox'].words}", tests)
+    output.say(f"{count(result.n_rows, 'prediction')}, {result.n_classes:,} classes, ECE with {bins:,} bins")
+    output.say(new_table("metric", "value", f"{100 * confidence:g}% interval", rows=scores))
+    if show_all:
+        output.say(new_table("test of calibration", "statistic", "p-value", rows=result.shown_tests()))
+        output.say(f"Cox: {result.tests['cox'].words}")
+    else:
+        output.say("--all prints every metric, and tests of calibration.")
     output.result(
         file=file_for_json(rows),
         calibrator=None if fitted is None else {"path": str(calibrator), "method": fitted.key},
@@ -83,3 +98,28 @@ def evaluate(
         metrics=result.to_dict(),
         tests=result.tests_to_dict(),
     )
+
+
+def _answer(result: Evaluation) -> str:
+    """Say whether the probabilities are calibrated, as far as these rows can tell."""
+    from temperance.metrics.calibration_tests import LEVEL
+
+    accuracy, gap, ece = (result[name] for name in ("accuracy", "overconfidence", "ece"))
+    if not (verdict := gap_in_words(gap)):
+        # The test that compare reports, or one of the others: the smallest of several p-values is small by
+        # chance more often than one.
+        smallest = len(result.tests) * min(test.p_value for test in result.tests.values())
+        detected = ece.low > 0 or min(smallest, result.tests["cox"].p_value) < LEVEL
+        verdict = "miscalibrated, but not on average" if detected else "no miscalibration detectable"
+    return f"{verdict.capitalize()}: {confidence_in_words(accuracy.value, gap)}."
+
+
+def _label(name: str) -> str:
+    from temperance.metrics.table import METRICS
+
+    return METRICS[name].label.replace("NLL", "log loss")  # as commands call it
+
+
+def _interval(result: Evaluation, name: str) -> str:
+    low, high = (result.shown(name, end) for end in (result[name].low, result[name].high))
+    return "-" if "-" in (low, high) else f"{low} to {high}"

@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
+import shlex
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from temperance.cli.options import (
     FILE,
+    as_words,
     check_output_file,
     complete_methods,
     force_option,
     read_options,
 )
 from temperance.cli.output import Output, output_options
-from temperance.cli.rows import file_for_json, record_rows, refuse_calibrated, say_columns, with_floor
+from temperance.cli.rows import (
+    KIND_IN_WORDS,
+    file_for_json,
+    record_rows,
+    refuse_calibrated,
+    say_columns,
+    with_floor,
+)
+from temperance.cli.show import details_of
+from temperance.cli.words import confidence_in_words, count, gap_in_words
 from temperance.data.read_options import ReadOptions
 from temperance.errors import InputError, excerpt, on_one_line
+
+if TYPE_CHECKING:
+    from temperance.data import RowFile
 
 EXAMPLES = """\b
 Examples:
@@ -48,6 +65,7 @@ Examples:
 @click.option(
     "--metadata", "notes", multiple=True, metavar="KEY=VALUE", help="A note to keep in the file; repeatable."
 )
+@click.option("--details", is_flag=True, help="Print the fitted numbers, as `temperance show` does.")
 @read_options(without=["from_probs"], default_part="val")
 @force_option
 @output_options("fit")
@@ -57,6 +75,7 @@ def fit(
     out: Path,
     settings: tuple[str, ...],
     notes: tuple[str, ...],
+    details: bool,
     options: ReadOptions,
     force: bool,
     output: Output,
@@ -65,7 +84,9 @@ def fit(
 
     VAL must hold rows that the classifier was not trained on.
     """
+    from temperance.calibrator_file import load
     from temperance.calibrators import make_calibrator
+    from temperance.core.logit_rows import calling_at_each_pass
     from temperance.data import RowFile
     from temperance.files import sha256
 
@@ -82,14 +103,21 @@ def fit(
     refuse_calibrated(rows)
     logits = rows.logits()
     with output.telling_warnings() as told, output.progress(f"Fitting {method}") as report:
-        report("", 0.1)
-        with rows.stored.naming_file():
-            calibrator.fit(logits, rows.labels)
+        steps = itertools.count(1)  # how many a fit takes is not known
+        with rows.stored.naming_file(), calling_at_each_pass(lambda: report(f"step {next(steps)}", math.nan)):
+            calibrator.fit(logits, rows.labels, positions=rows.positions)
+        found = _confidence_of(rows)
     record_rows(calibrator, rows, rows.class_names)
     calibrator.save(out, metadata=metadata, overwrite=force)
     say_columns(output, rows)
-    output.say(f"{calibrator.summary()}\n")
-    output.say(f"Saved to {on_one_line(out)}")
+    source = f"{on_one_line(val)}{f', {rows.key}' if rows.key not in ('', rows.kind) else ''}"
+    what = f"{count(rows.shape[0], 'row')} of {KIND_IN_WORDS[rows.kind]}, {rows.n_classes:,} classes"
+    output.say(f"Fitted {method} to {what}: {source}", wrap=False)
+    output.say(f"Before: {found}.")
+    if details:
+        output.say(f"\n{details_of(load(out))}\n", wrap=False)
+    output.say(f"Saved to {on_one_line(out)}. Details: {_command('show', out)}", wrap=False)
+    output.say(f"Next: {_next(val, out, options)}", wrap=False)
     output.result(
         file=file_for_json(rows, sha256=sha256(val)),
         method=method,
@@ -98,6 +126,40 @@ def fit(
         summary=calibrator.summary(),
         warnings=told,
     )
+
+
+def _confidence_of(rows: RowFile) -> str:
+    """Say whether the classifier is overconfident: whether the interval of its accuracy is below."""
+    import numpy as np
+
+    from temperance.metrics.intervals import Estimate, proportion_interval
+    from temperance.streaming import predict_file
+
+    parts = [(probs.max(axis=1), probs.argmax(axis=1)) for probs in predict_file(None, rows)]
+    confidence, predicted = (np.concatenate(part) for part in zip(*parts, strict=True))
+    correct = (predicted == rows.labels).astype(float)
+    accuracy = proportion_interval(correct, np.ones(len(correct)), 0.95)
+    mean = float(confidence.mean(dtype=float))
+    gap = Estimate(mean - accuracy.value, mean - accuracy.high, mean - accuracy.low)
+    return f"{gap_in_words(gap) or 'no clear gap'}; {confidence_in_words(accuracy.value, gap)}"
+
+
+def _command(*words: object) -> str:
+    return on_one_line(shlex.join(["temperance", *map(str, words)]))
+
+
+def _next(val: Path, out: Path, options: ReadOptions) -> str:
+    """Return the command that uses the calibrator: on the test rows of a task file, or on another file."""
+    from temperance.data.formats import format_of
+    from temperance.data.rows_file import parts
+
+    reading = as_words(replace(options, labels=None, part=None))
+    if options.labels is not None:  # new rows need none
+        words = _command("apply", out, f"new{format_of(val)}", "-o", "probs.npz")
+    else:
+        test = val if "test" in parts(val) else f"test{format_of(val)}"
+        words = _command("evaluate", test, "-c", out)
+    return on_one_line(" ".join([words, *reading]))
 
 
 def _read_pairs(words: Sequence[str], wanted: str, known: Collection[str] | None = None) -> dict[str, Any]:

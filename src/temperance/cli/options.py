@@ -5,6 +5,7 @@ The options for reading rows are the fields of `ReadOptions`.
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -15,13 +16,44 @@ from typing import Any
 import click
 
 from temperance.data.read_options import ReadOptions
-from temperance.errors import InputError, Remedy
+from temperance.errors import InputError, Remedy, missing_file
 
-FILE = click.Path(path_type=Path)
+WRITTEN = ("out", "report", "history")
+"""Parameters that name what a command writes; files of other parameters are read, and must exist."""
 MAX_CLASS_LIST_BYTES = 1 << 26  # of a file with class names
 _CLASSES_AS_GIVEN = "temperance.classes"  # in the context of a command
 # Options whose names differ from the library arguments that they set.
 _OPTIONS = {"kind": "--input", "overwrite": "--force"}
+
+
+class ReadOption(click.Option):
+    """An option about how a file is read."""
+
+
+def format_options(command: click.Command, context: click.Context, formatter: click.HelpFormatter) -> None:
+    """Write the options of a command to its help; those about reading files have a group of their own."""
+    groups: dict[str, list[tuple[str, str]]] = {"Options": [], "Reading files": []}
+    for parameter in command.get_params(context):
+        record = parameter.get_help_record(context) if isinstance(parameter, click.Option) else None
+        if record is not None:
+            groups["Reading files" if isinstance(parameter, ReadOption) else "Options"].append(record)
+    for title, records in groups.items():
+        if records:
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
+class _File(click.Path):
+    """A file or folder. If it is to be read, it must exist: known before the libraries are imported."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        if param is not None and param.name not in WRITTEN and not path.exists():
+            raise missing_file(path)
+        return path
+
+
+FILE = _File()
 
 
 def as_option(argument: str, value: object) -> str:
@@ -89,7 +121,8 @@ def read_options(
             settings["help"] = helps.get(one.name, settings["help"])
             if one.name == "part":
                 settings["help"] += f"  [default: {default_part}]"
-            with_options = click.option(as_option(one.name, None), one.name, **settings)(with_options)
+            name = as_option(one.name, None)
+            with_options = click.option(name, one.name, cls=ReadOption, **settings)(with_options)
         return with_options
 
     return add

@@ -6,6 +6,9 @@ Results go to standard output and everything else to standard error, so a pipe c
 from __future__ import annotations
 
 import json
+import math
+import sys
+import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,15 +18,17 @@ from typing import Any
 import click
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 import temperance
 from temperance.cli.options import as_option
-from temperance.errors import InputWarning
+from temperance.errors import InputWarning, on_one_line
 from temperance.progress import Report
 
 _WIDTH = 80
+_UNLIMITED = 1 << 16  # columns
 
 
 class _Console(Console):
@@ -33,28 +38,48 @@ class _Console(Console):
         raise  # re-raise the error that rich is handling
 
 
+def tell_user(kind: str, sentence: str) -> None:
+    """Print an error, a warning or a note to standard error: wrapped for a terminal, one line for a log."""
+    line = f"{kind}: {on_one_line(sentence)}"
+    if sys.stderr is not None and sys.stderr.isatty():
+        width = min(_Console(stderr=True).width, _WIDTH)
+        # What is to be pasted must not be broken.
+        line = textwrap.fill(
+            line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        )
+    click.echo(line, err=True)
+
+
 class Output:
     """Where results and progress of one command go."""
 
-    def __init__(self, command: str, *, as_json: bool, quiet: bool) -> None:
+    def __init__(self, command: str, *, as_json: bool = False, quiet: bool = False) -> None:
         self.command, self.as_json, self.quiet = command, as_json, quiet
+        self._warned: set[str] = set()
         self._out, self._err = _Console(highlight=False), _Console(stderr=True, highlight=False)
+        if not self._out.is_terminal:
+            self._out.width = _UNLIMITED  # nothing is cut from what a program reads
         self.is_live = self._err.is_terminal
         """Whether there is a terminal to show a progress bar on."""
 
-    def say(self, words: str) -> None:
-        """Print a line for people, unless --quiet or --json is set."""
+    def say(self, what: str | Table, *, wrap: bool = True) -> None:
+        """Print lines or a table for people, unless --quiet or --json is set.
+
+        Lines with commands or names of files are not wrapped, so that they can be pasted.
+        """
         if not (self.quiet or self.as_json):
-            self._print(words, soft_wrap=False)
+            self._print(what, soft_wrap=not wrap)
 
     def tell(self, words: str) -> None:
         """Print a line of progress to standard error, for logs without a progress bar."""
         if not self.quiet:
-            click.echo(f"temperance: {words}", err=True)
+            tell_user("note", words)
 
     def warn(self, words: str) -> None:
-        """Print a warning."""
-        click.echo(f"temperance: warning: {words}", err=True)
+        """Print a warning, once."""
+        if words not in self._warned:
+            self._warned.add(words)
+            tell_user("warning", words)
 
     @contextmanager
     def telling_warnings(self) -> Iterator[list[str]]:
@@ -79,7 +104,12 @@ class Output:
             self._print(heading)
             self._print(table)
 
-    def text(self, lines: str) -> None:
+    def answer(self, *sentences: str) -> None:
+        """Show the main result in bold, a sentence on a line; --quiet shows it too."""
+        if not self.as_json:
+            self._print("\n".join(sentences), style="bold")
+
+    def text(self, lines: str | Text) -> None:
         """Show a result in words, without wrapping; --quiet shows it too."""
         if not self.as_json:
             self._print(lines, soft_wrap=True)
@@ -91,31 +121,37 @@ class Output:
             click.echo(json.dumps(about | _finite(fields), indent=1, allow_nan=False))
 
     def _print(self, what: Any, **options: Any) -> None:
-        # A pipe has no width, and a wide terminal does not make a table easier to read.
-        width = min(self._out.width, _WIDTH) if self._out.is_terminal else _WIDTH
+        # Long lines are hard to read, so sentences are narrow, and tables as wide as the terminal at most.
+        width = self._out.width if isinstance(what, Table) else min(self._out.width, _WIDTH)
         self._out.print(what, width=width, markup=False, **options)
 
     @contextmanager
     def progress(self, title: str) -> Iterator[Report]:
-        """Show a progress bar on a terminal; call the result with (what is being done, share done)."""
-        columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %")
+        """Show a progress bar on a terminal; call the result with (what is being done, share done).
+
+        The bar moves from side to side until a share is known, which is not nan.
+        """
+        columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn()
         hidden = self.quiet or not self.is_live
         with Progress(
             *columns, TimeElapsedColumn(), console=self._err, transient=True, disable=hidden
         ) as progress:
-            task = progress.add_task(title, total=1.0)
+            task = progress.add_task(title, total=None)
             yield lambda what, share: progress.update(
-                task, description=f"{title}: {what}" if what else title, completed=share
+                task,
+                description=f"{title}: {what}" if what else title,
+                total=None if math.isnan(share) else 1.0,
+                completed=None if math.isnan(share) else share,  # None changes nothing
             )
 
 
 def new_table(first: str, *numbers: str, rows: Iterable[Sequence[str]], marked: str = "") -> Table:
-    """Return a table of at most 80 columns: a column of names, and columns of numbers.
+    """Return a table: a column of names, which a narrow terminal folds, and columns of numbers.
 
     The row named `marked` is highlighted.
     """
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column(first, no_wrap=True, max_width=_WIDTH // 2)
+    table.add_column(first, overflow="fold")
     for name in numbers:
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:

@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
+from types import MethodType
 
 import click
 from click.shell_completion import get_completion_class, shell_complete
@@ -24,9 +25,12 @@ from temperance.cli.demo import demo
 from temperance.cli.evaluate import evaluate
 from temperance.cli.export import export
 from temperance.cli.fit import fit
-from temperance.cli.options import as_option
+from temperance.cli.methods import methods
+from temperance.cli.options import as_option, format_options
+from temperance.cli.output import tell_user
+from temperance.cli.show import show
 from temperance.cli.study import study
-from temperance.errors import InputError, OutputExistsError, on_one_line
+from temperance.errors import InputError, OutputExistsError
 
 EXAMPLES = """\b
 Examples:
@@ -78,7 +82,9 @@ class _InOrder(click.Group):
 
 @click.group(
     cls=_InOrder,
-    commands=[demo, compare, fit, apply, check, adapt, evaluate, export, study, completion],
+    commands=[
+        *(demo, compare, methods, fit, show, apply, evaluate, check, adapt, export, study, completion),
+    ],
     epilog=EXAMPLES,
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
     invoke_without_command=True,
@@ -89,6 +95,12 @@ def cli(context: click.Context) -> None:
     """Probabilities that people can act on, from the outputs of any classifier."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
+
+
+for command in cli.commands.values():
+    if isinstance(command, click.Group):
+        continue
+    command.format_options = MethodType(format_options, command)  # type: ignore[method-assign]
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -113,9 +125,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         where = getattr(getattr(error, "ctx", None), "command_path", "temperance")
         message = " ".join(error.format_message().split()).rstrip(".")
-        return _complain(f"{message}{'' if message.endswith('?') else '.'} See: {where} --help", 2)
+        return _fail(f"{message}{'' if message.endswith('?') else '.'} See: {where} --help", 2)
     except KeyboardInterrupt:
-        return _complain("interrupted; no file was left half-written", 130)
+        return _fail("interrupted; no file was left half-written", 130)
     except BrokenPipeError:
         # The reader of our output has closed it. Discard the rest of the buffer.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -123,7 +135,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except click.exceptions.Exit as done:
         return done.exit_code
     except Exception as error:
-        return _complain(*_explain(error))
+        return _fail(*_explain(error))
     return 0
 
 
@@ -143,6 +155,6 @@ def _explain(error: Exception) -> tuple[str, int]:
     return f"this should not have happened ({type(error).__name__}: {error}); please report it", 1
 
 
-def _complain(sentence: str, code: int) -> int:
-    click.echo(f"temperance: {on_one_line(sentence)}", err=True)
+def _fail(sentence: str, code: int) -> int:
+    tell_user("error", sentence)
     return code

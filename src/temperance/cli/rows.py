@@ -52,6 +52,8 @@ def open_for_calibrator(
             said = "If they are the classifier's own probabilities, say so."
             raise rows.stored.file_error(f"{fact} {said}", Remedy("from_probs", (True,)))
         raise rows.stored.file_error(f"{fact} Save their softmax under the name probs.")
+    if fitted_on is not None and fitted_on.renormalised and rows.kind == "probs":
+        rows = rows.renormalise()
     _check_columns(rows, fitted_on, names)
     if by_length and rows.length_normalised is None:
         output.tell(f"{on_one_line(path.name)}: used as it is; the calibrator was fitted on {fitted_on}")
@@ -65,16 +67,21 @@ def _check_columns(rows: RowFile, fitted_on: FittedOn | None, names: Sequence[st
     """Raise if columns are positions of answers at the fit and named classes here, or the reverse."""
     at_fit, here = (f"classes {listed(named)}" if named else "" for named in (names, rows.class_names))
     answers = "positions of answers, as in samples of lm-evaluation-harness"
-    if fitted_on is not None and fitted_on.positions:
-        at_fit = answers
-    if rows.length_normalised is not None:
-        here = answers
-    if at_fit and here and (at_fit == answers) != (here == answers) and names != rows.class_names:
+    of_positions = fitted_on is not None and bool(fitted_on.positions)
+    if rows.positions == of_positions:
+        if not of_positions:
+            check_same_classes(rows, names, "the calibrator")
+    elif of_positions and here:
         raise rows.stored.file_error(
-            f"the columns must be {at_fit}, which the calibrator was fitted to; found {here}. Choose the "
+            f"the columns must be {answers}, which the calibrator was fitted to; found {here}. Choose the "
+            "file or the calibrator of the same classifier, or say that they are positions.",
+            Remedy("positions", (True,)),
+        )
+    elif rows.positions and at_fit:
+        raise rows.stored.file_error(
+            f"the columns must be {at_fit}, which the calibrator was fitted to; found {answers}. Choose the "
             "file or the calibrator of the same classifier."
         )
-    check_same_classes(rows, names, "the calibrator")
 
 
 def refuse_calibrated(rows: RowFile) -> None:
@@ -145,9 +152,10 @@ def record_rows(fitted: Calibrator, rows: RowFile, class_names: Sequence[str] | 
         KIND_IN_WORDS[rows.kind],
         rows.floor if rows.kind == "probs" else None,
         rows.length_normalised,
-        positions=None if rows.length_normalised is None else True,
+        positions=rows.positions or None,
+        renormalised=rows.renormalised or None,
     )
-    fitted.model_ = record_source(fitted.model_, source, class_names)
+    fitted.model_ = record_source(fitted.model_, source, None if rows.positions else class_names)
 
 
 def say_columns(output: Output, rows: RowFile) -> None:

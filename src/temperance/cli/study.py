@@ -67,7 +67,7 @@ _EVERY = 60.0  # seconds between progress lines without a terminal
 @click.option("-o", "--out", type=FILE, required=True, help="Folder of the study; created if missing.")
 @method_names_option("all but pts-plain and ...-sgd")
 @metric_names_option
-@read_options("length_normalised")
+@read_options("length_normalised", "renormalise")
 @click.option(
     "--sizes",
     callback=separated(int, "whole numbers"),
@@ -100,7 +100,9 @@ def run(
     from temperance.study import find_tasks, run_study
 
     with output.telling_warnings():
-        files = find_tasks(tasks, length_normalised=options.length_normalised)
+        files = find_tasks(
+            tasks, length_normalised=options.length_normalised, renormalise=options.renormalise
+        )
     began = time.monotonic()
     with _countdown(output) as progress:
         results = run_study(
