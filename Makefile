@@ -18,7 +18,7 @@ help:
 	@echo "docs   build the documentation in build/docs, check its links"
 	@echo "check  run lint, types, the built wheel in an empty environment, the report in Chromium, docs, tests"
 	@echo "coverage  run the tests and measure coverage (half as long again)"
-	@echo "coverage-of-intervals  measure how often intervals contain the truth (an hour and a half), write docs/coverage.md"
+	@echo "coverage-of-intervals  measure how often intervals contain the truth (an hour and a half), fill docs/benchmarks/coverage.md"
 	@echo "wheel  build the wheel and the source archive, test each in an empty environment, run the archive's tests"
 	@echo "extras  test the wheel with each extra alone (long: each has its own environment)"
 	@echo "oldest  run the core tests with the oldest versions that pyproject.toml allows"
@@ -26,11 +26,11 @@ help:
 	@echo "sbom   list what the wheel installs as CycloneDX JSON, write build/sbom.json"
 	@echo "audit  find known vulnerabilities of what the wheel installs (asks a service on the network)"
 	@echo "bench  measure speed as ratios to np.exp, in one run"
-	@echo "bench-peers  measure other libraries beside ours (an hour, 6 GB), write docs/benchmarks"
+	@echo "bench-peers  measure other libraries beside ours (an hour, 6 GB), fill docs/benchmarks/speed.md"
 	@echo "monitoring  simulate false alarms and power of temperance check, write docs/monitoring.md"
 	@echo "prior  learn the population prior from the files in TASKS"
 	@echo "bayes-evaluation  evaluate the prior (an hour; existing scores of other methods are kept)"
-	@echo "study  run the paper's study on the files in TASKS (an hour and a half), write docs/study"
+	@echo "study  run the paper's study on the files in TASKS (an hour and a half), write build/study-docs"
 	@echo "demo-task  train the built-in network again (half an hour)"
 	@echo "clean  remove everything that the targets made"
 
@@ -212,7 +212,7 @@ bayes-evaluation: $(VENV)/ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[rivals]"
 	$(BIN)/python benchmarks/bayes_evaluation.py $(TASKS) --out docs/bayesian --jobs 2 --groups rivals,package
 	$(BIN)/python benchmarks/bayes_evaluation.py $(TASKS) --out docs/bayesian --jobs 2 --groups ours --again
-	$(BIN)/python benchmarks/bayes_report.py docs/bayesian
+	$(BIN)/python benchmarks/bayes_report.py
 
 # The paper's own task, on which the paper's training is run too.
 PAPERS_TASK ?= $(TASKS)/cifar10__resnet50-psrcal.npz
@@ -224,7 +224,8 @@ study: $(VENV)/ready
 	$(BIN)/temperance study run $(PAPERS_TASK) --out build/study-paper --methods $(PAPERS_METHODS)
 	$(BIN)/temperance study run $(PAPERS_TASK) --out build/study-paper --draws 20 \
 	  --methods hts-sgd,lts-sgd,hnlts-sgd,pts-sgd,pts-ece-sgd
-	$(BIN)/python benchmarks/study_docs.py build/study build/study-paper --out docs/study
+	$(BIN)/python benchmarks/study_docs.py build/study build/study-paper --out build/study-docs
+	cp build/study-docs/results*.csv.gz docs/study
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage temperance-demo*.html

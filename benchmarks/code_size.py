@@ -2,7 +2,7 @@
 
     python benchmarks/code_size.py                prints both tables
     python benchmarks/code_size.py --source DIR   counts the source in another folder
-    python benchmarks/code_size.py --write        puts the walks into docs/architecture.md
+    python benchmarks/code_size.py --write        puts the walks into ARCHITECTURE.md
 
 A code line is a line that is not blank, comment or docstring. A numeric constant is a name in capitals that a
 module or a class sets to a number. A walk is one call on 600 x 5 logits in one thread, after one that has
@@ -33,7 +33,7 @@ import temperance
 from temperance import compare, data, load, make_calibrator, monitoring
 
 PACKAGE = Path(temperance.__file__).resolve().parent
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "architecture.md"
+PAGE = Path(__file__).resolve().parents[1] / "ARCHITECTURE.md"
 BEGIN, END = "<!-- walks -->", "<!-- end of walks -->"
 LAYOUT = {
     *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT),
@@ -161,7 +161,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--source", type=Path, default=PACKAGE, help="folder to count")
     parser.add_argument("--tests", type=Path, default=PACKAGE.parents[1] / "tests", help="tests to count")
-    parser.add_argument("--write", action="store_true", help="put the walks into docs/architecture.md")
+    parser.add_argument("--write", action="store_true", help="put the walks into ARCHITECTURE.md")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         found = {name: walk(call) for name, call in walks(Path(folder)).items()}

@@ -1,7 +1,7 @@
-"""How often do the intervals contain the truth? Writes docs/coverage.md.
+"""How often do the intervals contain the truth? Fills the tables of docs/benchmarks/coverage.md.
 
-    python benchmarks/coverage_of_intervals.py                     runs all simulations, then writes the page
-    python benchmarks/coverage_of_intervals.py --simulations 0     writes the page from what is done
+    python benchmarks/coverage_of_intervals.py                     runs all simulations, then fills the page
+    python benchmarks/coverage_of_intervals.py --simulations 0     fills the page from what is done
 
 Each simulation draws rows, evaluates them, and asks which intervals contain the truth. What is done is kept
 in the folder of `--store`, a file for each cell. Stop it at any time, and go on later: simulations are added
@@ -18,16 +18,18 @@ from pathlib import Path
 
 import coverage_fits
 import numpy as np
-from coverage_page import page
+from coverage_page import tables
 from coverage_worlds import BINS, NLL_GAIN, SCENARIOS, draw, draw_labels, true_values
+from generated_blocks import fill_blocks
 
-from temperance.comparison.verdict import Difference
+from temperance.comparison.differences import Difference
 from temperance.metrics import METRICS
 from temperance.metrics.bootstrap import DRAWS
 from temperance.metrics.evaluation import Scorer
 from temperance.metrics.predictions import check_rows
 
 ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "benchmarks" / "coverage.md"
 SIZES, CLASSES = (100, 1000), (3, 20)
 NAMES = (*(name for name, metric in METRICS.items() if metric.interval != "none"), NLL_GAIN)
 LEVEL = 0.95
@@ -138,22 +140,21 @@ class Study:
             above, below, length = misses(self._scorers[cell[0]], cell, truths, seeds)
             self.store.add(cell, len(seeds), above=above, below=below, length=length)
 
-    def page(self):
-        """Return the page from what is done."""
-        return page(self.store.all(self.cells), self.store.all(self.fits), NAMES)
+    def tables(self):
+        """Return the tables from what is done."""
+        return tables(self.store.all(self.cells), self.store.all(self.fits), NAMES)
 
 
 def main() -> None:
-    """Run the study and write the page."""
+    """Run the study and fill the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--simulations", type=int, default=1000)
     parser.add_argument("--store", type=Path, default=ROOT / "build" / "coverage")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "coverage.md")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     study = Study(Store(options.store))
     study.run(options.simulations)
-    options.out.write_text(study.page(), encoding="utf-8")
+    PAGE.write_text(fill_blocks(PAGE.read_text(encoding="utf-8"), study.tables()), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The package graph, drawn from the imports: what each part of the package imports, in layers.
 
     python benchmarks/import_graph.py             prints the graph as Mermaid
-    python benchmarks/import_graph.py --write     puts it into docs/architecture.md
+    python benchmarks/import_graph.py --write     puts it into ARCHITECTURE.md
 
 A part is a module or a folder of the package. An arrow is an import, anywhere in a file; a dotted arrow is an
 entry of `temperance/loaders.py`, which a lower part loads on use. An import by name anywhere else is an
@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "temperance"
-PAGE = ROOT / "docs" / "architecture.md"
+PAGE = ROOT / "ARCHITECTURE.md"
 
 # From the bottom up. Parts of one layer do not import each other.
 LAYERS = (
@@ -140,7 +140,7 @@ def _reaches(part: str, other: str, edges: set[tuple[str, str]]) -> bool:
 def main() -> None:
     """Print the graph, or write it to the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="put the graph into docs/architecture.md")
+    parser.add_argument("--write", action="store_true", help="put the graph into ARCHITECTURE.md")
     graph = draw()
     if wrong := violations():
         sys.exit("\n".join(wrong))

@@ -2,7 +2,7 @@
 
     python benchmarks/peers_report.py build/peers --out docs/benchmarks
 
-writes the CSV files and the figure, and fills the tables in index.md.
+writes the CSV files and the figure, and fills the tables in speed.md.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from temperance.files import write_atomically
 
 def fill_page(out: Path) -> str:
     """Return the page with tables from the CSV files beside it."""
-    return fill_blocks((out / "index.md").read_text(encoding="utf-8"), all_tables(read_csv(out)))
+    return fill_blocks((out / "speed.md").read_text(encoding="utf-8"), all_tables(read_csv(out)))
 
 
 def main() -> None:
@@ -31,7 +31,7 @@ def main() -> None:
     options = parser.parse_args()
     write_csv(collect(options.folder), options.out)
     draw(Speed(read_csv(options.out).speed), options.out / "fit-time.svg")
-    write_atomically(options.out / "index.md", fill_page(options.out).encode(), overwrite=True)
+    write_atomically(options.out / "speed.md", fill_page(options.out).encode(), overwrite=True)
 
 
 if __name__ == "__main__":

@@ -5,22 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from peers.plan import CONTENDERS, LARGEST, REFERENCE, SIZES, Contender
+from peers.plan import CONTENDERS, REFERENCE, SIZES, Contender
 from peers_results import Results, Row
 
-NOTHING, NOT_RUN = "n/a", "not run"
+NOTHING, NOT_RUN, FAILED = "n/a", "not run", "failed"
 TOLERANCE = 1e-3  # of T, as for the hard inputs
-AHEAD, NEGLIGIBLE = 0.95, 1e-6  # ratios of times closer to 1, and smaller errors of T, are ties
-TIMES = {
-    "fit_cpu": "fit",
-    "first_fit_cpu": "first fit",
-    "start_cpu": "imports and first fit",
-    "predict_cpu": "prediction",
-}
 GROUPS = {
-    "determined": "There is a best temperature: *right* is best",
-    "undetermined": "There is none: *right*, with a warning, or *refused* is best",
-    "invalid": "No answer can be right: *refused* is best",
+    "determined": "has a best temperature, which should be found",
+    "undetermined": "has none: a warning or a refusal is best",
+    "invalid": "is invalid and should be refused",
 }
 GOOD = {"determined": {"right"}, "undetermined": {"right", "refused"}, "invalid": {"refused"}}
 SINGLE = [contender for contender in CONTENDERS if contender.single_temperature]
@@ -81,14 +74,14 @@ class Speed:
         row = self.row(contender, size)
         if row is None:
             return NOT_RUN
-        return row["problem"].split(":")[0] or NOTHING
+        return FAILED if row["problem"] else NOTHING
 
 
 def by_size(
     speed: Speed, entry: Entry, sizes: Sequence[Size] = SIZES, of: Sequence[Contender] = CONTENDERS
 ) -> str:
     """Return a table with a line for each method and a column for each size."""
-    head = ["", *(f"{n} x {k}" for n, k in sizes)]
+    head = ["", *(f"{n:,} \u00d7 {k:,}" for n, k in sizes)]
     rows = [[each.label, *(entry(each, size) or speed.missing(each, size) for size in sizes)] for each in of]
     return markdown(head, rows)
 
@@ -101,28 +94,6 @@ def ratios(speed: Speed, name: str) -> str:
         return "" if ratio is None else short(ratio) + speed.mark(contender, size, name)
 
     return by_size(speed, entry)
-
-
-def passes(speed: Speed, name: str) -> str:
-    """Return times as multiples of one np.exp pass."""
-
-    def entry(contender: Contender, size: Size) -> str:
-        value = speed.value(contender, size, name)
-        return "" if value is None else short(value) + speed.mark(contender, size, name)
-
-    return by_size(speed, entry)
-
-
-def second_thread(speed: Speed) -> str:
-    """Return how many times as fast a fit is with two threads, by wall time."""
-    if not any(threads == 2 for *_, threads in speed.rows):
-        return f"*{NOT_RUN.capitalize()} yet.*"
-
-    def entry(contender: Contender, size: Size) -> str:
-        one, two = (speed.value(contender, size, "fit_wall", threads) for threads in (1, 2))
-        return "" if one is None or not two else short(one / two)
-
-    return by_size(speed, entry, [size for size in SIZES if size != LARGEST])
 
 
 def accuracy(speed: Speed) -> str:
@@ -140,23 +111,21 @@ def memory(speed: Speed) -> str:
 
     def entry(contender: Contender, size: Size) -> str:
         added = speed.value(contender, size, "added_memory")
-        return "" if added is None else f"{100 * added:,.0f} %"
+        return "" if added is None else f"{100 * added:,.0f}%"
 
     return by_size(speed, entry, SIZES[-2:])
 
 
 def hard_inputs(rows: Sequence[Row]) -> str:
-    """Return the verdicts, in three tables by the kind of input."""
-    verdicts = {(row["library"], row["input"]): row["verdict"] for row in rows}
-    shown = [each for each in SINGLE if any(library == each.library for library, _ in verdicts)]
-    parts = []
+    """Return how often each library gives the best answer, by the kind of input."""
+    shown = [each for each in SINGLE if any(row["library"] == each.library for row in rows)]
+    lines = []
     for kind, title in GROUPS.items():
-        names = list(dict.fromkeys(row["input"] for row in rows if row["kind"] == kind))
-        table = [[name, *(verdicts.get((each.library, name), NOTHING) for each in shown)] for name in names]
-        good = [sum(verdicts.get((each.library, name)) in GOOD[kind] for name in names) for each in shown]
-        total = [f"**best answer, of {len(names)}**", *(f"**{count}**" for count in good)]
-        parts.append(markdown([title, *(each.library for each in shown)], [*table, total]))
-    return "\n\n".join(parts)
+        of_kind = [row for row in rows if row["kind"] == kind]
+        good = Counter(row["library"] for row in of_kind if row["verdict"] in GOOD[kind])
+        total = len({row["input"] for row in of_kind})
+        lines.append([f"{title} ({total} inputs)", *(str(good[each.library]) for each in shown)])
+    return markdown(["input", *(each.library for each in shown)], lines)
 
 
 def versions(rows: Sequence[Row]) -> str:
@@ -166,76 +135,12 @@ def versions(rows: Sequence[Row]) -> str:
     )
 
 
-def ahead(speed: Speed, inputs: Sequence[Row]) -> str:
-    """Return where another library does better than our TS, as a list."""
-    lines = []
-    for name, what in TIMES.items():
-        for peer in PEERS:
-            faster = [
-                f"{size[0]} x {size[1]} ({short(ratio)})"
-                for size in SIZES
-                if (ratio := speed.ratio(peer, size, name)) is not None
-                and ratio < AHEAD
-                and not speed.mark(peer, size, name)
-            ]
-            if faster:
-                lines.append(f"- {peer.library}, {what}, time as a multiple of ours: {', '.join(faster)}")
-    return (
-        "\n".join([*lines, *memory_ahead(speed), *accuracy_ahead(speed), *inputs_ahead(inputs)]) or "Nowhere."
-    )
-
-
-def memory_ahead(speed: Speed) -> list[str]:
-    """Return the libraries that add less memory to the largest task."""
-    ours = speed.value(REFERENCE, LARGEST, "added_memory")
-    lines = []
-    for peer in PEERS:
-        added = speed.value(peer, LARGEST, "added_memory")
-        if added is not None and ours is not None and added < ours:
-            lines.append(f"- {peer.library}, memory at {LARGEST[0]} x {LARGEST[1]}: {100 * added:.0f} %")
-    return lines
-
-
-def accuracy_ahead(speed: Speed) -> list[str]:
-    """Return the libraries whose temperature is closer to the best one."""
-    lines = []
-    for peer in PEERS:
-        closer = [
-            f"{size[0]} x {size[1]}"
-            for size in SIZES
-            if (ours := speed.error(REFERENCE, size)) is not None
-            and ours > NEGLIGIBLE
-            and (error := speed.error(peer, size)) is not None
-            and error < ours
-        ]
-        if closer:
-            lines.append(f"- {peer.library}, temperature closer to the best one: {', '.join(closer)}")
-    return lines
-
-
-def inputs_ahead(rows: Sequence[Row]) -> list[str]:
-    """Return the hard inputs that others answer best and we do not."""
-    best = {(row["library"], row["input"]) for row in rows if row["verdict"] in GOOD.get(row["kind"], ())}
-    found = Counter(name for library, name in best if (REFERENCE.library, name) not in best)
-    lines = []
-    for name in sorted(found):
-        libraries = [each.library for each in PEERS if (each.library, name) in best]
-        lines.append(f"- hard input *{name}*: {', '.join(libraries)}")
-    return lines
-
-
 def all_tables(results: Results) -> dict[str, str]:
     """Return the tables by the names of their blocks."""
     speed = Speed(results.speed)
     return {
-        "ahead": ahead(speed, results.inputs),
         "fit": ratios(speed, "fit_cpu"),
-        "fit-passes": passes(speed, "fit_cpu"),
-        "first-fit": ratios(speed, "first_fit_cpu"),
-        "start": ratios(speed, "start_cpu"),
         "predict": ratios(speed, "predict_cpu"),
-        "predict-passes": passes(speed, "predict_cpu"),
-        "threads": second_thread(speed),
         "accuracy": accuracy(speed),
         "memory": memory(speed),
         "inputs": hard_inputs(results.inputs),

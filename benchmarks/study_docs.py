@@ -1,11 +1,12 @@
-"""Tables, figures and raw results for docs/study, from the folders of two studies.
+"""Tables, figures and raw results of the paper's study, from the folders of two studies.
 
     temperance study run TASKS --out study
     temperance study run PAPERS_TASK --out study-paper --methods ts,...,pts-ece-sgd
-    python benchmarks/study_docs.py study study-paper --out docs/study
+    python benchmarks/study_docs.py study study-paper --out build/study-docs
 
 The first is the study; the second has the paper's own task alone, with the paper's training as well. `make
-study` runs all three. The page in words, docs/study/README.md, is written by hand from what this writes.
+study` runs all three. The page docs/benchmarks/paper.md is written by hand from what this writes; the raw
+results are kept in docs/study.
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from check_links import broken_links
 from generated_pages import write_command_reference, write_metric_reference, write_name_reference
-from package_table import replace_graph
 
 ROOT = Path(__file__).resolve().parents[1]
 COPY, OUT = ROOT / "build" / "docs-source", ROOT / "build" / "docs"
@@ -44,7 +43,6 @@ def main():
     write_command_reference(COPY / "docs" / "reference" / "commands.md")
     write_name_reference(COPY / "docs" / "reference" / "names.md")
     write_metric_reference(COPY / "docs" / "reference" / "metrics.md")
-    replace_graph(COPY / "docs" / "architecture.md")
     if code := run_sphinx():
         sys.exit(code)
     if broken := broken_links(OUT):

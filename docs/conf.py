@@ -60,38 +60,13 @@ html_copy_source = False
 html_show_sphinx = False
 
 # Pages that live at the root of the repository have a copy on the site.
-LINKS = {
-    "](../CONTRIBUTING.md": "](contributing.md",
-    "](../CHANGELOG.md": "](changelog.md",
-    "](tables)": "](index.md#tables)",  # folders of the study
-    "](figures)": "](index.md#figures)",
-    "](claims)": "](index.md#claim-by-claim)",
-    "](summaries)": "](index.md#ranks-win-rates-improvements)",
-}
-WORDS = {
-    "nll": "NLL",
-    "ece": "ECE",
-    "ece15": "ECE with 15 bins",
-    "brier": "Brier score",
-    "pts": "PTS",
-    "hts": "HTS",
-}
-
-
-def title_of(docname):
-    """Return a heading for a page that is a table alone: tables/nll-200 -> NLL, N = 200."""
-    *words, last = docname.rpartition("/")[2].split("-")
-    last = f", N = {last}" if last.isdigit() else f" {WORDS.get(last, last)}"
-    title = " ".join(WORDS.get(word, word) for word in words) + last
-    return title.strip()[0].upper() + title.strip()[1:]
+LINKS = {"](../CONTRIBUTING.md": "](contributing.md", "](../CHANGELOG.md": "](changelog.md"}
 
 
 def prepare(app, docname, source):
-    """Let links to files at the root lead to their pages here; give every page a heading."""
+    """Let links to files at the root lead to their pages here."""
     for path, page in LINKS.items():
         source[0] = source[0].replace(path, page)
-    if docname.startswith("study/") and not source[0].startswith("# "):
-        source[0] = f"# {title_of(docname)}\n\n{source[0]}"
 
 
 def is_foreign(app, what, name, member, skip, options):

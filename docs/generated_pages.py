@@ -71,7 +71,7 @@ def write_metric_reference(path):
     """Write the page of the metrics that an evaluation has, from their table."""
     lines = [
         "# Metrics\n\nWhat `temperance.metrics.evaluate` computes. That function explains the intervals; "
-        "[their coverage](../coverage.md) was simulated.\n",
+        "[their coverage](../benchmarks/coverage.md) was simulated.\n",
         "| name | written as | what it is | range | best | interval |",
         "| --- | --- | --- | --- | --- | --- |",
     ]

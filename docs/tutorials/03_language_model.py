@@ -51,20 +51,31 @@ print(logits[:4].round(1))
 # %%
 # Calibrate
 # ---------
-# The columns are positions (first option, second option), not classes with a meaning. Choose methods that
-# treat all columns alike: ``ts`` and ``hts``. Without a test set, ``compare`` uses cross-validation.
-comparison = temperance.compare(logits, labels, methods=["ts", "hts"], draws=50)
+# The columns are positions (first option, second option), not classes with a meaning. With
+# ``positions=True`` no method learns anything about one of them, even if the right option is often the first.
+# The commands know this of samples; for other files there is ``--positions``. Without a test set, ``compare``
+# uses cross-validation.
+assert rows.positions
+comparison = temperance.compare(logits, labels, methods=["ts", "hts"], positions=True, draws=50)
 print(comparison)
 
 # %%
 # The simulated model's logits are 2.5 times too large, and the fit finds this.
-calibrator = temperance.TemperatureScaling().fit(logits[:300], labels[:300])
+calibrator = temperance.TemperatureScaling().fit(logits[:300], labels[:300], positions=True)
 print(calibrator.summary())
 
 # %%
 # Options that do not exist keep a probability of 0.
 probs = calibrator.predict_proba(logits[300:])
 assert (probs[np.isneginf(logits[300:])] == 0).all()
+
+# %%
+# Later questions may have more or fewer options than those of the fit.
+print(calibrator.predict_proba([[-21.0, -23.0], [-20.0, -26.0]]).round(2))
+print(calibrator.predict_proba([[-21.0, -23.0, -22.0, -24.0, -30.0, -25.0]]).round(2))
+
+# %%
+# Calibration lowers the confidence, which was too high.
 ReliabilityDisplay.from_comparison(comparison, ["none", "ts"], bins=8).plot()
 plt.show()
 

@@ -43,11 +43,11 @@ for week in range(1, 21):
         name=f"week {week}",
     )
     checks.append(found)
-    print(f"week {week:2}  e-value {np.exp(found.log_e):10.3g}  {found.action}")
+    print(f"week {week:2}  e-value {np.exp(found.log_e):10.3g}  {found.state}")
 
 # %%
 # The e-value measures evidence of a change. It stays near or below 1 while all is well; at 20 an alarm is
-# raised.
+# raised. Before that, "watch" says that the gap of the last checks is outside the allowed range.
 figure, ax = plt.subplots(figsize=(7, 4))
 ax.plot(range(1, 21), [found.log_e / np.log(10) for found in checks], marker="o")
 ax.axhline(np.log10(20), color="#b3261e", linestyle="--", label="alarm: 20")
