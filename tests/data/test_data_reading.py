@@ -262,3 +262,17 @@ def test_every_public_name_of_the_data_package_exists():
         assert name in dir(data)
     with pytest.raises(AttributeError, match=r"'temperance\.data' has no attribute 'read'"):
         _ = data.read
+
+
+def test_arrays_beside_the_logits_have_groups_and_values_to_score_by(tmp_path):
+    path, logits = tmp_path / "rows.npz", np.eye(3)
+    sites = np.array(["north", "south", "north"])
+    np.savez(path, logits=logits, labels=[0, 1, 2], groups=[4, 4, 5], site=sites)
+    rows = open_rows(path, by="site")
+    assert rows.groups.tolist() == [4, 4, 5]
+    assert rows.by.tolist() == sites.tolist()
+    with pytest.raises(InputError, match="must have an array named ward; found logits, labels, groups, site"):
+        open_rows(path, by="ward")
+    np.savez(tmp_path / "task.npz", logits_val=logits, labels_val=[0, 1, 2], groups_val=[1, 2])
+    with pytest.raises(InputError, match=r"groups_val: must have one value per row; found shape \(2,\)"):
+        open_rows(tmp_path / "task.npz", part="val")

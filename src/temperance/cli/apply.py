@@ -38,7 +38,7 @@ may be larger than memory.
 @click.argument("calibrator", type=FILE)
 @click.argument("logits", type=FILE)
 @click.option("-o", "--out", type=FILE, required=True, help="The file of probabilities to write.")
-@read_options(default_part="test")
+@read_options(without=["group_column", "by"], default_part="test")
 @force_option
 @output_options("apply")
 def apply(

@@ -66,7 +66,7 @@ Examples:
     "--metadata", "notes", multiple=True, metavar="KEY=VALUE", help="A note to keep in the file; repeatable."
 )
 @click.option("--details", is_flag=True, help="Print the fitted numbers, as `temperance show` does.")
-@read_options(without=["from_probs"], default_part="val")
+@read_options(without=["from_probs", "by"], default_part="val")
 @force_option
 @output_options("fit")
 def fit(

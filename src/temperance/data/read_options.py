@@ -65,6 +65,21 @@ class ReadOptions:
     id_column: str | None = field(
         default=None, metadata={"help": "Column of a table with the row names.", "metavar": "NAME"}
     )
+    group_column: str | None = field(
+        default=None,
+        metadata={
+            "help": "Column, or array, with the group of each row, such as the patient or the document; by "
+            "default one called groups.",
+            "metavar": "NAME",
+        },
+    )
+    by: str | None = field(
+        default=None,
+        metadata={
+            "help": "Column, or array, whose values are scored separately, such as the hospital.",
+            "metavar": "NAME",
+        },
+    )
     classes: tuple[str, ...] | None = field(
         default=None,
         metadata={

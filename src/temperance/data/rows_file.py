@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.data.formats import ARRAYS, check_file, format_of, open_members
+from temperance.data.formats import ARRAYS, TABLES, check_file, format_of, open_members
 from temperance.data.formats.columns import check_number_of_classes, joined
 from temperance.data.formats.harness import are_samples
 from temperance.data.lazy_array import FILL_BYTES, ChangedArray, LazyArray
@@ -31,7 +31,7 @@ from temperance.inputs.probabilities import MIN_FLOOR, LowEnd, divide_by_sums, l
 from temperance.inputs.validation import INSPECTED_ROWS, check_choice, doubtful_columns
 
 CLASS_KEYS = ("classes", "class_names")
-_BESIDE_SCORES = ("labels", "ids", MARK_KEY, *CLASS_KEYS)
+_BESIDE_SCORES = ("labels", "ids", "groups", "by", MARK_KEY, *CLASS_KEYS)
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,8 @@ class RowFile:
         The labels as they are stored, whether they were read or not; None if there are none.
     stored_ids : LazyArray, or None
         The row names.
+    stored_groups, stored_by : LazyArray, or None
+        The group of each row, such as its patient; and the value by which rows are scored separately.
     calibrated_by : str, or None
         The calibrator that made these probabilities, if the file says so.
     floor : float, or None
@@ -98,6 +100,8 @@ class RowFile:
     length_normalised: bool | None = None
     positions: bool = False
     renormalised: bool = False
+    stored_groups: LazyArray | None = field(default=None, repr=False)
+    stored_by: LazyArray | None = field(default=None, repr=False)
 
     @classmethod
     def open(cls, path: Path, options: ReadOptions, *, need_labels: bool = True) -> RowFile:
@@ -124,7 +128,11 @@ class RowFile:
             with suppress(InputError):
                 calibrated_by = str(next(mark._blocks(1)).ravel()[0])
         rows = cls(path, stored.key, kind, None, stored, names, labels, ids, calibrated_by, options.floor)
-        rows = replace(rows, positions=options.positions)
+        groups, by = (
+            _beside(path, members, part, key, name, stored.shape[0])
+            for key, name in (("groups", options.group_column), ("by", options.by))
+        )
+        rows = replace(rows, positions=options.positions, stored_groups=groups, stored_by=by)
         if are_samples(members):
             rows = replace(rows, length_normalised=options.length_normalised, positions=True)
         rows = rows.renormalise() if options.renormalise else rows
@@ -176,6 +184,16 @@ class RowFile:
     def ids(self) -> NDArray[Any] | None:
         """The row names, read when needed; None if the file has none."""
         return None if self.stored_ids is None else self.stored_ids.labels()
+
+    @property
+    def groups(self) -> NDArray[Any] | None:
+        """The group of each row, read when needed; None if the file has none."""
+        return None if self.stored_groups is None else self.stored_groups.labels()
+
+    @property
+    def by(self) -> NDArray[Any] | None:
+        """The value by which each row is scored separately, read when needed; None unless asked for."""
+        return None if self.stored_by is None else self.stored_by.labels()
 
     def blocks(self, rows: int) -> Iterator[NDArray[Any]]:
         """Yield the stored numbers in order, in blocks of `rows` rows; the last block may be smaller."""
@@ -236,6 +254,8 @@ def open_rows(
     classes: str | Sequence[str] | None = None,
     label_column: str | None = None,
     id_column: str | None = None,
+    group_column: str | None = None,
+    by: str | None = None,
     floor: float | None = None,
     length_normalised: bool = False,
     renormalise: bool = False,
@@ -261,6 +281,9 @@ def open_rows(
     label_column, id_column : str, optional
         The column of a table with the labels, if it is not called label, target, y, class or truth; and the
         one with the row names, if it is not a first column without a name.
+    group_column, by : str, optional
+        The column or array with the group of each row, if it is not called groups; and the one whose values
+        are scored separately.
     floor : float, optional
         Smaller probabilities are raised to this value before the logarithm, as in `logits_from_probs`; by
         default it is found in one more pass over the file.
@@ -292,6 +315,8 @@ def open_rows(
         classes=None if given is None else tuple(str(name).strip() for name in given),
         label_column=label_column,
         id_column=id_column,
+        group_column=group_column,
+        by=by,
         floor=floor,
         length_normalised=length_normalised,
         renormalise=renormalise,
@@ -345,12 +370,13 @@ def _choose_scores(
     kind, said = ("probs", "from_probs") if options.from_probs else (options.kind, "kind")
     suffix = f"_{part}" if part else ""
     named = [one for one in KINDS if one + suffix in members]
+    beside = (options.group_column, options.by)
     if named:
         found = kind if kind in named else named[0]  # logits first
         stored = members[found + suffix]
         if kind not in (None, found):
             raise stored.file_error(f"must hold {kind}, as requested; found {found}.", Remedy(said))
-    elif len(others := [key for key in members if key not in _BESIDE_SCORES]) == 1:
+    elif len(others := [key for key in members if key not in (*_BESIDE_SCORES, *beside)]) == 1:
         stored = members[others[0]]
         stored.check_numbers()  # arrays that cannot be read are not listed
         if kind is None and options.default_kind and _is_default_kind(members, stored, options):
@@ -378,6 +404,22 @@ def _choose_scores(
         wanted = f"{found} must be an (N, K) array, a row for each prediction and a column for each class"
         raise stored.file_error(f"{wanted}; found shape {shape}. {advice}")
     return found, stored
+
+
+def _beside(
+    path: Path, members: dict[str, LazyArray], part: str | None, key: str, name: str | None, n_rows: int
+) -> LazyArray | None:
+    """Return the values beside the scores under `key`, or under the name that the user gives an array."""
+    is_table = format_of(path) in TABLES
+    wanted = key if is_table or name is None else name
+    found = members.get(f"{wanted}_{part}" if part else wanted)
+    if found is None and name is not None:
+        remedy = Remedy("group_column", ("NAME",)) if key == "groups" else Remedy("by", ("NAME",))
+        whole = f"{wanted}_{part}" if part else wanted
+        raise file_error(path, f"must have an array named {whole}; found {_listed(members)}.", remedy=remedy)
+    if found is not None and found.shape != (n_rows,):
+        raise found.file_error(f"must have one value per row; found shape {found.shape} for {n_rows} rows.")
+    return found
 
 
 def _refuse_doubtful(stored: LazyArray, kind: str, known: tuple[str, ...] | None) -> None:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from temperance.core.blocks import BFloat16
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError, excerpt, listed
+from temperance.inputs.groups import check_groups, groups_of_axes
 from temperance.inputs.labels import Names, check_classes, check_labels
 from temperance.inputs.validation import (
     check_labelled_rows,
@@ -89,6 +90,8 @@ class Labelled:
     names: tuple[str, ...] | None
     dim: int | None = None
     """The axis of the classes, if it is not the last."""
+    groups: NDArray[np.intp] | None = None
+    """The group of each row; the first axis of logits with more than two, unless the caller names others."""
 
     def rows(self) -> LogitRows:
         """Return the rows, checked in one pass over the logits."""
@@ -147,8 +150,9 @@ def open_labelled(
     classes: Any = None,
     dim: int = -1,
     ignore_index: int | None = None,
+    groups: Any = None,
 ) -> Labelled:
-    """Open logits with the labels and weights of their rows, checked, without rows to be ignored."""
+    """Open logits with the labels, weights and groups of their rows, checked, without rows to be ignored."""
     opened = open_logits(logits, dim)
     values, names = opened.values, names_of(logits, classes, opened.values.shape[1])
     if len(values) == 0:
@@ -161,15 +165,19 @@ def open_labelled(
             )
     given = opened.flat(as_numpy(labels), "labels")
     weights = None if sample_weight is None else opened.flat(as_numpy(sample_weight), "sample_weight")
+    together = groups_of_axes(opened.leading) if opened.dim else None
+    if groups is not None:
+        together = check_groups(opened.flat(as_numpy(groups), "groups"), len(values))
     if ignore_index is not None and len(given) == len(values):
         kept = _kept(given, ignore_index)
         if kept.size < len(values):
             values, given, weights = values[kept], given[kept], None if weights is None else weights[kept]
+            together = None if together is None else together[kept]
     n_rows, n_classes = values.shape
     columns = check_labels(given, n_rows, n_classes, names)
     as_text = None if names is None else tuple(map(str, names))
     at = None if opened.dim == len(opened.shape) - 1 else opened.dim
-    return Labelled(values, columns, check_sample_weight(weights, len(values)), as_text, at)
+    return Labelled(values, columns, check_sample_weight(weights, len(values)), as_text, at, together)
 
 
 def names_of(logits: Any, classes: Any, n_classes: int) -> Names | None:

@@ -263,3 +263,21 @@ def test_names_with_commas_are_not_joined():
 def test_a_shell_takes_the_value_of_an_option_as_it_is(value):
     assert shlex.split(as_option("id_column", value)) == ["--id-column", value]
     assert shlex.split(as_option("classes", [value, "b"])) == ["--classes", f"{value},b"]
+
+
+@ANY_TABLE
+def test_groups_and_the_values_to_score_by_are_columns_of_any_kind(table, suffix):
+    rows = (["cat", 1.5, 0.5, "anna", 3], ["dog", 0.5, 1.5, "ben", 4])
+    path = table(suffix, ["label", "cat", "dog", "patient", "site"], *rows)
+    opened = open_rows(path, kind="logits", group_column="patient", by="site")
+    assert opened.class_names == ("cat", "dog")
+    assert opened.groups.tolist() == ["anna", "ben"]
+    assert opened.by.astype(str).tolist() == ["3", "4"]
+    message = refusal(path, kind="logits", group_column="ward")
+    assert "must have the column 'ward'" in message
+
+
+@ANY_TABLE
+def test_a_column_called_groups_has_the_groups(table, suffix):
+    path = table(suffix, ["label", "logit_0", "logit_1", "groups"], [0, 1.5, 0.5, 8], [1, 0.5, 1.5, 9])
+    assert open_rows(path).groups.astype(int).tolist() == [8, 9]

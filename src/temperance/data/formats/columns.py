@@ -6,6 +6,8 @@
     logit_1 alone                        logits (N,) of two classes
     logit_cat, logit_dog, ...            logits (N, K) of classes with names
     prob_0 ... prob_{K-1}, probs_*       probs, in the same ways
+    groups, or the column that the user names    groups
+    the column that the user names       by, whose values are scored separately
     calibrated_by                        the calibrator that made the probabilities
 
 A table without any logit or prob column has one array without a name: all columns except the labels and the
@@ -24,7 +26,7 @@ from temperance.data.read_options import MARK_KEY, ReadOptions
 from temperance.errors import MAX_LISTED, InputError, Remedy, excerpt, file_error, listed
 from temperance.inputs.labels import MAX_INDEX
 
-BESIDE_SCORES = ("labels", "ids", MARK_KEY)
+BESIDE_SCORES = ("labels", "ids", "groups", "by", MARK_KEY)
 """Keys of columns that may hold text."""
 STEMS = {"logits": "logit", "probs": "prob"}
 LABEL_NAMES = ("label", "labels", "target", "y", "y_true", "class", "truth", "true_label", "ground_truth")
@@ -73,9 +75,13 @@ def group(path: Path, names: list[str], choice: ReadOptions) -> dict[str, Column
         found["labels"] = Columns((label,), flat=True)
     if identifier is not None:
         found["ids"] = Columns((identifier,), flat=True)
+    grouping = choice.group_column or ("groups" if "groups" in names else None)
+    for key, name, argument in (("groups", grouping, "group_column"), ("by", choice.by, "by")):
+        if name is not None:
+            found[key] = Columns((_required(path, names, name, argument),), flat=True)
     if MARK_KEY in names:
         found[MARK_KEY] = Columns((MARK_KEY,), flat=True)
-    taken = {label, identifier, MARK_KEY, *choice.index}
+    taken = {label, identifier, grouping, choice.by, MARK_KEY, *choice.index}
     free = [name for name in names if name not in taken]
     for key, stem in STEMS.items():
         if columns := _scores(path, stem, free, choice):

@@ -1,0 +1,60 @@
+"""Rows that belong together: ids of any kind -> group numbers, and every message about them.
+
+The pixels of an image, the visits of a patient and the sentences of a document resemble each other. So N rows
+in G groups tell less than N independent rows, and often little more than G.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temperance.errors import InputError
+
+MIN_GROUPS = 2
+
+
+def check_groups(groups: Any, n_rows: int) -> NDArray[np.intp]:
+    """Return the group of each row as a number from 0 on; ids may be numbers or text.
+
+    Examples
+    --------
+    >>> check_groups(["anna", "ben", "anna"], 3).tolist()
+    [0, 1, 0]
+    """
+    ids = np.asarray(groups)
+    wanted = "groups must have one id per row, the same for rows that belong together"
+    if ids.shape != (n_rows,):
+        raise InputError(f"{wanted}; found shape {ids.shape} for {n_rows} rows.")
+    if ids.dtype.kind == "O":
+        missing = np.array([one is None or one != one for one in ids], bool)
+        ids = ids.astype(str)
+    else:
+        missing = ids != ids
+    if missing.any():
+        raise InputError(
+            f"{wanted}; found rows without one",
+            rows=np.flatnonzero(missing),
+            advice="Give each of them an id of its own if they belong to no other row.",
+        )
+    codes: NDArray[np.intp]
+    different, codes = np.unique(ids, return_inverse=True)
+    if len(different) < MIN_GROUPS:
+        raise InputError(
+            f"groups must have at least {MIN_GROUPS} different ids; found {len(different)}. Leave groups out "
+            "if the rows are independent."
+        )
+    return codes.reshape(-1)
+
+
+def groups_of_axes(leading: tuple[int, ...]) -> NDArray[np.intp] | None:
+    """Return the groups of rows that are pixels or tokens: one per entry of the first axis.
+
+    `leading` is the shape of the logits without the axis of the classes. Rows of a single image or text have
+    no groups.
+    """
+    if len(leading) < 2 or leading[0] < MIN_GROUPS:
+        return None
+    return np.repeat(np.arange(leading[0]), int(np.prod(leading[1:])))
