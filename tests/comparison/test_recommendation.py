@@ -83,18 +83,20 @@ def test_the_reasons():
     found = recommend(four(bayes_bias=changing(0.4 - 2.5 * ERROR)), None)
     assert found.reason == (
         "Its log loss, 0.3750, is lower than with bayes, the choice among methods that keep all predictions, "
-        "by 0.0250 \u00b1 0.0100: 2% of the log loss and 0.25 standard errors or more."
+        "by 0.0250 \u00b1 0.0100, a gain of 2% or more."
     )
     found = recommend(four(bayes_bias=changing(0.4 - 0.5 * ERROR)), None)
     assert found.reason == (
         "It is the default, with a log loss of 0.4000; no other candidate is better by a gain that matters. "
-        "bayes-bias has a log loss lower by 0.0050 \u00b1 0.0100 and would change 12.0% of predictions; 2% "
-        "of the log loss and 0.25 standard errors are needed."
+        "bayes-bias has a log loss lower by 0.0050 \u00b1 0.0100 and would change 12.0% of predictions; a "
+        "gain of 2% is needed."
     )
+    found = recommend(four(ts=method(0.4 - 1.5 * ERROR, noise=ERROR)), None)
+    assert found.reason.endswith("ts has a log loss lower by 0.0150 \u00b1 0.0100; that is too uncertain.")
     found = recommend(four(ts=method(0.3)), None)
     assert found.reason == (
-        "Its log loss, 0.3000, is lower than with bayes, the default, by 0.1000 \u00b1 0.0000: 1% of the log "
-        "loss and 2 standard errors or more."
+        "Its log loss, 0.3000, is lower than with bayes, the default, by 0.1000 \u00b1 0.0000, a gain of 1% "
+        "or more."
     )
     results = {"none": method(0.5, n_parameters=0), "ts": method(0.495, noise=ERROR)}
     found = recommend(results, None)

@@ -158,7 +158,7 @@ class _Choice:
         named = "the uncalibrated classifier" if other == UNCALIBRATED else other
         return (
             f"Its log loss, {self.nll(chosen):.4f}, is lower than with {named}, {whose}, by "
-            f"{_in_words(self.gain(other, chosen))}: {_threshold(chosen, min_gain)} or more."
+            f"{_in_words(self.gain(other, chosen))}, a gain of {min_gain:.0%} or more."
         )
 
     def reasons_against(self, kept: str, usual: str, candidates: Collection[str]) -> str:
@@ -170,9 +170,10 @@ class _Choice:
         for rival in [name for name in lower if name in candidates][:1]:
             share = self.results[rival].changed_share
             changes = f" and would change {share_in_words(share)}" if share else ""
-            needed = _threshold(rival, MIN_GAIN_WITH_CHANGES if share else MIN_GAIN)
-            gain = _in_words(self.gain(kept, rival))
-            words += f" {rival} has a log loss lower by {gain}{changes}; {needed} are needed."
+            gain, needed = self.gain(kept, rival), MIN_GAIN_WITH_CHANGES if share else MIN_GAIN
+            is_small = gain.value < needed * self.nll(kept)
+            why = f"a gain of {needed:.0%} is needed" if is_small else "that is too uncertain"
+            words += f" {rival} has a log loss lower by {_in_words(gain)}{changes}; {why}."
         for other in [name for name in lower if name not in candidates][:1]:
             words += f" {other} has a lower log loss, but is a candidate only if you name it."
         return words
@@ -181,10 +182,6 @@ class _Choice:
 def _errors(name: str) -> float:
     """Return how many standard errors a method has to gain."""
     return MIN_ERRORS_WITH_PRIOR if name in WITH_PRIOR else MIN_ERRORS
-
-
-def _threshold(name: str, min_gain: float) -> str:
-    return f"{min_gain:.0%} of the log loss and {_errors(name):g} standard errors"
 
 
 def _in_words(difference: Difference) -> str:
