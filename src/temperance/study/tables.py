@@ -26,7 +26,7 @@ from temperance.study import paper as _paper
 from temperance.study.results import Better, Results, better_scores
 from temperance.study.tasks import TaskFile
 
-Kind = Literal["task", "paper", "difference", "average"]
+Kind = Literal["task", "paper", "average"]
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Table:
         for averages. The average over all tasks comes last, without a data set.
     value, error, draws : data frames
         For each line and method, the number, its standard error and how many draws it is a mean of; nan
-        where there is none. A `difference` is ours minus the paper's, with its standard error.
+        where there is none.
     left_out : tuple of TaskFile
         Tasks that are left out of averages.
     errors, paper : bool
@@ -156,7 +156,7 @@ def make_table(
     errors : bool
         Show the standard errors of means over draws.
     paper : bool
-        Add the paper's results to the tasks that it has and, with `errors`, the differences.
+        Add the paper's results to the tasks that it has.
     better : "lower" or "higher", optional
         Which scores of a metric from outside are better. Without it nothing is marked as the best.
 
@@ -184,10 +184,7 @@ def make_table(
             lines.append(_Line(dataset, "task", task.model, task, *(part.loc[task.name] for part in ours)))
             if paper and (found := papers_task(results, task)):
                 theirs = pd.Series(_paper.paper_figures(found, size, metric)).reindex(columns)
-                gap = difference(*lines[-1][-3:], theirs, unit_of(metric))
                 lines.append(_Line(dataset, "paper", f"(paper: {found.model})", task, theirs))
-                if errors:
-                    lines.append(_Line(dataset, "difference", "(difference)", task, *gap))
         if len(tasks) > 1:
             lines.append(_Line(dataset, "average", "Avg. relative", None, _average(ratios, tasks)))
     if len(results.datasets()) > 1:
@@ -230,17 +227,3 @@ def papers_task(results: Results, task: TaskFile) -> _paper.PaperTask | None:
         for metric in _paper.METRICS
     }
     return None if np.isnan(list(scores.values())).any() else _paper.recognise(scores)
-
-
-def difference(
-    ours: pd.Series, error: pd.Series, draws: pd.Series, paper: pd.Series, unit: Unit
-) -> tuple[pd.Series, pd.Series]:
-    """Return, for each method, ours minus the paper's, and its standard error; nan where there is none.
-
-    The paper has no standard errors: its draws are assumed to vary as ours do, so with as many draws its
-    error equals ours. If ours is unknown, or rounds to zero, the rounding of the paper's number dominates,
-    and there is no error.
-    """
-    difference = (ours - paper).where(np.isfinite(ours) & np.isfinite(paper))
-    known = error.map(lambda value: bool(np.isfinite(value)) and float(unit.shown(value)) > 0)
-    return difference, (error * np.sqrt(1 + draws / _paper.DRAWS)).where(known)
