@@ -242,12 +242,13 @@ def table(
     **options: Any,
 ) -> None:
     """Print a table of the study in DIR, finished or not."""
-    from temperance import study
+    from temperance.study import Results
     from temperance.study.comparisons import mean_improvements, rank_methods
     from temperance.study.table_text import WRITERS
+    from temperance.study.tables import make_table
 
     makers: dict[str, Callable[..., Any]] = {
-        "scores": study.make_table,
+        "scores": make_table,
         "ranks": rank_methods,
         "improvements": mean_improvements,
     }
@@ -257,7 +258,7 @@ def table(
             raise InputError(
                 f"--{name} is for --kind {' or '.join(_ONLY_FOR[name])}; found --kind {kind}. Leave it out."
             )
-    made = makers[kind](study.Results(folder), metric, size, methods=methods, better=better, **given)
+    made = makers[kind](Results(folder), metric, size, methods=methods, better=better, **given)
     click.echo(WRITERS[form](made), nl=False)
 
 

@@ -101,7 +101,7 @@ def to_markdown(table: Table | Summary) -> str:
 
     Examples
     --------
-    >>> from temperance.study import make_table
+    >>> from temperance.study.tables import make_table
     >>> from temperance.study.results import example_results
     >>> print(to_markdown(make_table(example_results())).splitlines()[2])
     | cifar10  | a             |       0.8000 | **0.4000** |
@@ -132,7 +132,7 @@ def to_latex(table: Table | Summary) -> str:
 
     Examples
     --------
-    >>> from temperance.study import make_table
+    >>> from temperance.study.tables import make_table
     >>> from temperance.study.results import example_results
     >>> "textbf{0.4000}" in to_latex(make_table(example_results()))
     True
@@ -180,7 +180,7 @@ def to_csv(table: Table | Summary) -> str:
 
     Examples
     --------
-    >>> from temperance.study import make_table
+    >>> from temperance.study.tables import make_table
     >>> from temperance.study.results import example_results
     >>> print(to_csv(make_table(example_results())), end="")
     dataset,model,rows,classes,none,ts
