@@ -76,8 +76,6 @@ def test_other_kinds_of_tables(table, words, said):
     ("words", "said"),
     [
         (("-m", "lts"), "some of the study, ts, bayes; found 'lts'. Run the study with it"),
-        (("-m", ","), "must have at least one name"),
-        (("--metric", "accuracy"), "accuracy"),
         (("--format", "html"), "html"),
         (("--kind", "ranks", "--errors"), "--errors is for --kind scores; found --kind ranks. Leave it out"),
         (("--over", "tasks"), "--over is for --kind ranks; found --kind scores"),

@@ -249,7 +249,7 @@ def test_invalid_weights_are_refused(method, make, task, spoil, message):
             for key in ("lts", "hts", "hnlts", "pts", "pts-ece")
         ),
         ("bts", "bins", 1, "bins must be a whole number from 2 to 10000; found 1"),
-        ("bts", "bins", 0, "bins must be .*found 0"),
+        ("bts", "bins", 10_001, "bins must be .*found 10001"),
         ("bts", "bins", 2.5, "bins must be a whole number from 2 to 10000; found 2.5"),
         ("bts", "bins", True, "bins must be a whole number from 2 to 10000; found True"),
         ("bts", "bins", "50", "bins must be a whole number from 2 to 10000; found '50'"),

@@ -298,13 +298,6 @@ def test_no_window_and_no_pyplot(study_folder, tmp_path):
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_without_matplotlib_a_message_says_how_to_install_it(results, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ImportError, match=r'a figure needs .* matplotlib: pip install "temperance\[plot\]"'):
-        save_figure(results, "avg_NLL", tmp_path / "a.png")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_classes_without_enough_rows_are_refused(results, tmp_path):
     write_task(tmp_path, "many__classes", n_rows=30, n_classes=20)
     (few,) = find_tasks([tmp_path])
