@@ -106,9 +106,12 @@ def test_bts_gives_no_error_for_a_bin_that_its_rows_do_not_determine():
     assert f"T = {calibrator.temperatures_[low]:.4g}, not identified by the rows" in text(calibrator)
 
 
-def test_the_summary_gives_the_loss_and_every_line_fits_a_screen(method, fitted):
+def test_the_summary_has_method_rows_solver_and_loss_and_every_line_fits_a_screen(method, fitted):
     lines = fitted(method).summary().splitlines()
     assert max(map(len, lines)) <= 80
+    assert method.removesuffix("-ece").upper() in lines[0]
+    assert any("4 classes, fitted on 300 rows" in line for line in lines)
+    assert any(line.startswith("solver:") for line in lines)
     loss = f" of the calibration rows: {fitted(method).solution_.value:.4f}"
     assert any(line.endswith(loss) for line in lines)
 
