@@ -20,12 +20,13 @@ from study_claims import entropy_line, gain_by_classes, robustness, same_tempera
 
 from temperance.calibrators import method_style
 from temperance.files import write_atomically
+from temperance.metrics.table import Metric
 from temperance.study.comparisons import mean_improvements, rank_methods
 from temperance.study.figures import FIGURES, SUFFIXES, save_figure
 from temperance.study.paper import DRAWS, PaperTask, paper_figures
 from temperance.study.results import METRICS, Results
 from temperance.study.table_text import export_results, to_csv, to_markdown
-from temperance.study.tables import UNITS, Unit, make_table, papers_task
+from temperance.study.tables import make_table, papers_task, record_of
 
 SGD = {"hts": "hts-sgd", "lts": "lts-sgd", "hnlts": "hnlts-sgd", "pts": "pts-sgd", "pts-ece": "pts-ece-sgd"}
 BESIDE = ("ts", "ets-brier", "bts", "hts", "lts", "hnlts", "pts", "pts-plain", "pts-ece")
@@ -78,11 +79,11 @@ def beside_paper(results: Results, metric: str) -> str:
     (task,) = results.tasks
     found = papers_task(results, task)
     assert found == PaperTask("CIFAR-10", "ResNet 50"), "the second study must have the paper's task alone"
-    unit, rows = UNITS[metric], []
+    unit, rows = record_of(metric), []
     for n in results.sizes:
         figures, summary = paper_figures(found, n, metric), results.summary(metric, n)
         for method in BESIDE:
-            line = [str(n), method_style(method).label, f"{unit.factor * figures[method]:.{unit.decimals}f}"]
+            line = [str(n), method_style(method).label, unit.shown(figures[method])]
             for key in (method, SGD.get(method)):
                 known = (task.name, key) in summary.index
                 line += [*beside(summary.loc[(task.name, key)], figures[method], unit)] if known else ["", ""]
@@ -91,7 +92,7 @@ def beside_paper(results: Results, metric: str) -> str:
     return f"{table(head, rows)}\n"
 
 
-def beside(ours: pd.Series, paper: float, unit: Unit) -> tuple[str, str]:
+def beside(ours: pd.Series, paper: float, unit: Metric) -> tuple[str, str]:
     """Return a mean with its error, and what it differs by, in bold from two standard errors on.
 
     The paper has no standard errors: its draws are assumed to vary as ours do, so with as many draws its

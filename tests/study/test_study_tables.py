@@ -92,10 +92,10 @@ def test_an_ece_is_shown_in_percent_with_two_decimals_and_its_ratio_too(made):
     scores = {UNCALIBRATED: [0.1], "ts": [0.0254]}
     table = make_table(made({"a__x": scores, "a__y": scores}), "ece")
     assert [line[2:] for line in units(to_markdown(table))[1:]] == [["10.00", "**2.54**"]] * 2 + [
-        ["1.00", "**0.25**"]
+        ["1.000", "**0.254**"]
     ]
-    assert "ECE in % (50 bins)" in to_markdown(table)
-    assert r"ECE in \% (50 bins)" in to_latex(table)
+    assert "ECE (50 bins) in %" in to_markdown(table)
+    assert r"ECE (50 bins) in \%" in to_latex(table)
     assert to_csv(table).splitlines()[1] == "a,x,200,10,0.1,0.0254"
 
 

@@ -26,7 +26,7 @@ from temperance.display.chart import tick_labels
 from temperance.errors import InputError
 from temperance.study.comparisons import ALPHA, Ranks
 from temperance.study.results import Results
-from temperance.study.tables import p_value_in_words, unit_of
+from temperance.study.tables import p_value_in_words, record_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -235,7 +235,7 @@ def draw_ranks(ranks: Ranks) -> Figure:
 def _ranks_title(ranks: Ranks) -> str:
     scores = ranks.scores
     counted = f"{len(scores.tasks)} tasks of " if ranks.over == "tasks" else ""
-    metric = unit_of(scores.metric).title.replace(" in %", "")
+    metric = record_of(scores.metric).label
     test = f"Friedman test: {p_value_in_words(ranks.p_value)}"
     words = f"mean rank by {metric}, N = {scores.n}, {counted}{scores.datasets} data sets ({test})"
     return words if ranks.p_value < ALPHA else f"{words}: no difference"

@@ -31,7 +31,7 @@ from temperance.study.comparisons import (
     Ranks,
 )
 from temperance.study.results import Results
-from temperance.study.tables import Kind, Table, p_value_in_words, unit_of
+from temperance.study.tables import Kind, Table, p_value_in_words, record_of
 
 Summary = Ranks | Improvements
 
@@ -238,8 +238,8 @@ def _cells(table: Table, line: int, kind: Kind) -> list[Cell]:
         if np.isnan(value):
             cells.append(Cell(MISSING if kind in ("task", "average") else ""))
         else:
-            number = table.unit.shown(value, kind) if np.isfinite(value) else INFINITY
-            spread = f" ± {table.unit.shown(error)}" if table.errors and np.isfinite(error) else ""
+            number = table.shown(value, kind) if np.isfinite(value) else INFINITY
+            spread = f" ± {table.shown(error)}" if table.errors and np.isfinite(error) else ""
             cells.append(Cell(spread, number) if key in best else Cell(number + spread))
     return cells
 
@@ -264,6 +264,7 @@ def _data(table: Table) -> pd.DataFrame:
 
 def _notes(table: Table) -> list[str]:
     """Return the notes of a table, the caption first."""
+    record = record_of(table.metric)
     tasks = table.of_kind("task")["task"]
     spread = ", ± its standard error" if table.errors else ""
     whole = any(task.rows <= table.n for task in tasks)
@@ -272,8 +273,8 @@ def _notes(table: Table) -> list[str]:
     if table.better is not None:
         direction = f"{table.better.capitalize()} is better, the best of a row is bold."
     notes = [
-        f"{table.unit.title} on test rows of methods fitted to {table.n} validation rows: "
-        f"mean of {_draws(table)}{spread}{once}. {direction}"
+        f"{record.label}{' in %' * (record.unit == '%')} on test rows of methods fitted to {table.n} "
+        f"validation rows: mean of {_draws(table)}{spread}{once}. {direction}"
     ]
     if len(table.of_kind("average")):
         notes.append(
@@ -408,7 +409,7 @@ def _improvements_sheet(found: Improvements) -> Sheet:
 
 def _about(scores: PairedScores) -> str:
     direction = "" if scores.better == "lower" else ", higher is better,"
-    return f"{unit_of(scores.metric).title.replace(' in %', '')}{direction} with {scores.n} rows"
+    return f"{record_of(scores.metric).label}{direction} with {scores.n} rows"
 
 
 def _tasks(scores: PairedScores) -> str:

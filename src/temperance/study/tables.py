@@ -1,7 +1,7 @@
 """The results of a study as a table in the paper's layout: tasks by methods, with averages.
 
 This module has the numbers; `table_text` writes them as Markdown, LaTeX or CSV. All numbers are in natural
-units, an ECE is a fraction; the `Unit` of a metric says how it is shown.
+units, an ECE is a fraction; the record of a metric says how it is shown.
 
 An average is the mean over tasks of a method's score divided by the uncalibrated one. It is shown only if all
 tasks have the method, since averages over different tasks cannot be compared. A task whose uncalibrated score
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -28,41 +28,17 @@ from temperance.study.tasks import TaskFile
 
 Kind = Literal["task", "paper", "average"]
 
-
-@dataclass(frozen=True)
-class Unit:
-    """How a metric is shown: its name, a factor, and decimals of scores and of averages of ratios."""
-
-    title: str
-    factor: float
-    decimals: int
-    ratio_decimals: int
-
-    def shown(self, value: float, kind: Kind = "task") -> str:
-        """Return a finite number as it is shown."""
-        if kind == "average":
-            return f"{value:.{self.ratio_decimals}f}"
-        return f"{self.factor * value:.{self.decimals}f}"
-
-
-def _unit(metric: Metric, bins: str = "") -> Unit:
-    percent = metric.unit == "%"
-    title = f"{metric.label}{' in %' if percent else ''}{bins}"
-    return Unit(title, metric.factor, metric.decimals, 2 if percent else 3)
-
-
-UNITS: dict[str, Unit] = {
-    "nll": _unit(METRICS["nll"]),
-    "ece": _unit(METRICS["ece"], " (50 bins)"),
-    "ece15": _unit(METRICS["ece"], " (15 bins)"),
-    "brier": _unit(METRICS["brier"]),
+_RECORDS: dict[str, Metric] = {
+    "ece": replace(METRICS["ece"], label="ECE (50 bins)"),
+    "ece15": replace(METRICS["ece"], label="ECE (15 bins)"),
+    "nll": METRICS["nll"],
+    "brier": METRICS["brier"],
 }
-"""As in the paper, except ratios of NLL and Brier score, whose fourth decimal is not meaningful."""
 
 
-def unit_of(metric: str) -> Unit:
-    """Return how a metric is shown; a metric from outside is not scaled."""
-    return UNITS.get(metric, Unit(metric, 1.0, 4, 3))
+def record_of(metric: str) -> Metric:
+    """Return how a metric is called and shown; a metric from outside is not scaled."""
+    return _RECORDS.get(metric, Metric(label=metric, help="", interval="none", range=(-math.inf, math.inf)))
 
 
 def p_value_in_words(p: float) -> str:
@@ -103,10 +79,9 @@ class Table:
     paper: bool
     better: Better | None
 
-    @property
-    def unit(self) -> Unit:
-        """How the numbers are shown."""
-        return unit_of(self.metric)
+    def shown(self, value: float, kind: Kind = "task") -> str:
+        """Return a finite number as it is shown; averages are of ratios, which have no unit."""
+        return f"{value:.3f}" if kind == "average" else record_of(self.metric).shown(value)
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -124,7 +99,7 @@ class Table:
         numbers = numbers[np.isfinite(numbers)]
         if self.better is None or len(numbers) < 2 or kind not in ("task", "average"):
             return set()
-        shown = numbers.map(lambda value: self.unit.shown(value, kind))
+        shown = numbers.map(lambda value: self.shown(value, kind))
         top = numbers.idxmin() if self.better == "lower" else numbers.idxmax()
         return set(shown.index[shown == shown[top]])
 
