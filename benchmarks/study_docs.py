@@ -20,12 +20,13 @@ from study_claims import entropy_line, gain_by_classes, robustness, same_tempera
 
 from temperance.calibrators import method_style
 from temperance.files import write_atomically
-from temperance.study.comparisons import mean_improvements, rank_methods, win_rates
+from temperance.metrics.table import Metric
+from temperance.study.comparisons import mean_improvements, rank_methods
 from temperance.study.figures import FIGURES, SUFFIXES, save_figure
-from temperance.study.paper import PaperTask, paper_figures
+from temperance.study.paper import DRAWS, PaperTask, paper_figures
 from temperance.study.results import METRICS, Results
-from temperance.study.table_text import export_results, shown_difference, to_csv, to_markdown
-from temperance.study.tables import UNITS, Unit, difference, make_table, papers_task
+from temperance.study.table_text import export_results, to_csv, to_markdown
+from temperance.study.tables import make_table, papers_task, record_of
 
 SGD = {"hts": "hts-sgd", "lts": "lts-sgd", "hnlts": "hnlts-sgd", "pts": "pts-sgd", "pts-ece": "pts-ece-sgd"}
 BESIDE = ("ts", "ets-brier", "bts", "hts", "lts", "hnlts", "pts", "pts-plain", "pts-ece")
@@ -46,14 +47,13 @@ def write_tables(results: Results, out: Path) -> None:
 
 
 def write_summaries(results: Results, out: Path) -> None:
-    """Write ranks, win rates and improvements: one page for each metric and size."""
+    """Write ranks and improvements: one page for each metric and size."""
     for metric in METRICS:
         for n in results.sizes:
             what = (results, metric, n)
             summaries = {
                 "Mean ranks": rank_methods(*what),
                 "Mean ranks, each data set once": rank_methods(*what, over="datasets"),
-                "Win rates": win_rates(*what),
                 "Improvements over TS": mean_improvements(*what, to="ts"),
                 "Improvements over the uncalibrated classifier": mean_improvements(*what, to="none"),
             }
@@ -79,11 +79,11 @@ def beside_paper(results: Results, metric: str) -> str:
     (task,) = results.tasks
     found = papers_task(results, task)
     assert found == PaperTask("CIFAR-10", "ResNet 50"), "the second study must have the paper's task alone"
-    unit, rows = UNITS[metric], []
+    unit, rows = record_of(metric), []
     for n in results.sizes:
         figures, summary = paper_figures(found, n, metric), results.summary(metric, n)
         for method in BESIDE:
-            line = [str(n), method_style(method).label, f"{unit.factor * figures[method]:.{unit.decimals}f}"]
+            line = [str(n), method_style(method).label, unit.shown(figures[method])]
             for key in (method, SGD.get(method)):
                 known = (task.name, key) in summary.index
                 line += [*beside(summary.loc[(task.name, key)], figures[method], unit)] if known else ["", ""]
@@ -92,15 +92,23 @@ def beside_paper(results: Results, metric: str) -> str:
     return f"{table(head, rows)}\n"
 
 
-def beside(ours: pd.Series, paper: float, unit: Unit) -> tuple[str, str]:
-    """Return a mean with its error, and what it differs by, in bold from two standard errors on."""
-    mean, error, draws = (pd.Series([ours[name]]) for name in ("mean", "error", "draws"))
-    gap, its_error = (found[0] for found in difference(mean, error, draws, pd.Series([paper]), unit))
-    shown = unit.shown(ours["mean"]) + (f" ± {unit.shown(ours['error'])}" if error.notna()[0] else "")
-    if np.isnan(gap):
+def beside(ours: pd.Series, paper: float, unit: Metric) -> tuple[str, str]:
+    """Return a mean with its error, and what it differs by, in bold from two standard errors on.
+
+    The paper has no standard errors: its draws are assumed to vary as ours do, so with as many draws its
+    error equals ours. If ours is unknown, or rounds to zero, the rounding of the paper's number dominates,
+    and the difference itself is shown.
+    """
+    mean, error, gap = ours["mean"], ours["error"], ours["mean"] - paper
+    shown = unit.shown(mean) + (f" ± {unit.shown(error)}" if np.isfinite(error) else "")
+    if not np.isfinite(gap):
         return shown, ""
-    words = shown_difference(gap, its_error, unit)
-    return shown, f"**{words}**" if words != "=" and abs(gap) > 2 * its_error else words
+    if not float(unit.shown(abs(gap))):
+        return shown, "="
+    if not (np.isfinite(error) and float(unit.shown(error))):
+        return shown, f"{'-' if gap < 0 else '+'}{unit.shown(abs(gap))}"
+    errors = gap / (error * np.sqrt(1 + ours["draws"] / DRAWS))
+    return shown, f"**{errors:+.1f} se**" if abs(errors) > 2 else f"{errors:+.1f} se"
 
 
 def times(*studies: Results) -> str:

@@ -1,6 +1,5 @@
 """`temperance.serving`: bit-identical to the estimator, with NumPy alone, and immutable."""
 
-import json
 import os
 import subprocess
 import sys
@@ -141,27 +140,6 @@ def test_wrong_logits_raise_the_messages_of_the_estimator(stored):
         predictor.predict_proba([[1.0, 2.0, np.nan, 0.0, 0.0]])
     with pytest.warns(UserWarning, match="like probabilities"):
         predictor.predict_proba(np.full((30, 5), 0.2))
-
-
-@pytest.mark.parametrize(
-    ("key", "field", "value"),
-    [
-        ("ts", "parameters", {"temperature": "2"}),
-        ("ts", "parameters", {}),
-        ("ts", "method", "unknown"),
-        ("bts", "options", {"bins": "many", "top": 0.999}),
-        ("bts", "options", {}),
-        ("pts", "options", {"hidden": 5, "top_k": 10}),
-        ("pts", "options", {"hidden": [5, -5], "top_k": 10}),
-        ("hts", "version", 99),
-    ],
-)
-def test_a_damaged_file_is_refused_in_one_sentence(key, field, value, stored, tmp_path):
-    content = json.loads(stored(key).read_text())
-    content[field] = value
-    (tmp_path / "damaged.json").write_text(json.dumps(content))
-    with pytest.raises(InputError, match="is not a calibrator that can be read"):
-        serving.load(tmp_path / "damaged.json")
 
 
 def test_threads_may_share_it(stored):

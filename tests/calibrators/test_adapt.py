@@ -357,15 +357,6 @@ def test_it_takes_rows_of_the_classifier_or_priors(given, words, task, fitted):
         fitted("ts").adapt(**given(task.logits))
 
 
-def test_names_of_classes_cannot_control_the_terminal(task):
-    names = ["\x1b[31mred", "two\nlines", "c", "d"]
-    fitted = TemperatureScaling().fit(task.logits, task.labels, classes=names)
-    said = fitted.adapt(priors=[0.7, 0.1, 0.1, 0.1]).summary()
-    assert all(line.isprintable() for line in said.splitlines())
-    assert "\\x1b[31mred" in said
-    assert "two\\nlines" in said
-
-
 def test_mean_probabilities_of_few_rows_count_if_they_are_all_the_rows():
     task = simulate(n_rows=60, n_classes=3, random_state=0)
     model = TemperatureScaling().fit(task.logits, task.labels).model_

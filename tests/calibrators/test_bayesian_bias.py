@@ -262,27 +262,3 @@ def test_a_rare_class_among_many_rows_is_kept_when_widths_are_chosen():
     logistic = LogisticRegression(C=1e4).fit(score[:5000, None], labels[:5000])
     of_logistic = metrics.nll(logistic.predict_proba(score[5000:, None]), labels[5000:])
     assert metrics.nll(cal.predict_proba(z[5000:]), labels[5000:]) < 1.5 * of_logistic
-
-
-@pytest.mark.filterwarnings("ignore:.*did not converge")
-@pytest.mark.parametrize("seed", range(8))
-def test_a_weight_of_k_is_the_row_k_times(seed):
-    rng = np.random.default_rng(seed)
-    task = simulate(150, 3 + seed % 3, random_state=seed)
-    logits = task.logits + rng.normal(0, 0.5, task.logits.shape[1])
-    times = rng.integers(0, 5, 150)
-    weighted = temperance.make_calibrator("bayes-bias").fit(logits, task.labels, times.astype(float))
-    repeated = temperance.make_calibrator("bayes-bias").fit(
-        logits.repeat(times, axis=0), task.labels.repeat(times)
-    )
-    np.testing.assert_allclose(weighted.predict_proba(logits), repeated.predict_proba(logits), atol=1e-6)
-
-
-def test_the_parameters_of_the_bias_are_counted():
-    task = simulate(n_rows=2000, n_classes=3, random_state=0)
-    logits = task.logits + np.array([2.0, 0, 0])
-    without, with_bias = (
-        BayesianTemperatureScaling(class_bias=bias).fit(logits, task.labels).n_parameters_
-        for bias in (False, True)
-    )
-    assert with_bias > without + 2

@@ -14,7 +14,8 @@ from temperance import CALIBRATORS, CalibratedClassifier, InputError, Temperatur
 from temperance.adapters import ProbmetricsCalibration
 from temperance.calibrators.external_methods import find_method, find_methods
 from temperance.data import simulate
-from temperance.study import Results, find_tasks, make_table, run_study
+from temperance.study import Results, find_tasks, run_study
+from temperance.study.tables import make_table
 
 STRANGER = '''
 """A package that knows nothing of temperance."""

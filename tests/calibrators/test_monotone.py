@@ -34,16 +34,6 @@ def steep(cal):
     return changed
 
 
-def by_definition(cal, logits):
-    """Return log-probabilities of the map as its formula says."""
-    e = -log_softmax(np.asarray(logits, float) / cal.reference_, axis=1)
-    ends = np.append(cal.map_knots_[1:], np.inf)
-    u = np.zeros_like(e)
-    for low, high, slope in zip(cal.map_knots_, ends, cal.map_slopes_, strict=True):
-        u += slope * np.clip(e - low, 0, high - low)
-    return log_softmax(-u, axis=1)
-
-
 def nll(cal, logits, labels):
     return -log_softmax(cal.transform(logits), axis=1)[np.arange(len(labels)), labels].mean()
 
@@ -54,14 +44,6 @@ def votes(n_rows, seed):
     p = np.exp(log_softmax(task.logits, axis=1))
     rng = np.random.default_rng(seed)
     return np.array([rng.multinomial(50, row / row.sum()) for row in p]) / 50, task.labels
-
-
-@pytest.mark.parametrize("which", ["cal", "steep"])
-def test_it_predicts_what_its_formula_says(which, task, request):
-    cal = request.getfixturevalue(which)
-    want = by_definition(cal, task.logits)
-    np.testing.assert_allclose(cal.transform(task.logits), want, rtol=1e-11, atol=1e-12)
-    np.testing.assert_allclose(cal.predict_proba(task.logits), np.exp(want), rtol=1e-11)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

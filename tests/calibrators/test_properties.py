@@ -128,15 +128,6 @@ def test_calibrated_logits_have_the_calibrated_probabilities_as_their_softmax(me
     )
 
 
-@few
-@given(doubles, st.randoms(use_true_random=False))
-def test_a_row_is_calibrated_the_same_among_any_other_rows(method, fit, case, random):
-    logits, labels, new = case.draw()
-    cal = fit(method, logits, labels)
-    chosen = np.array(random.sample(range(len(new)), 7))
-    np.testing.assert_allclose(cal.predict_proba(new[chosen]), cal.predict_proba(new)[chosen], rtol=1e-11)
-
-
 @pytest.mark.parametrize("method", [key for key in SMOOTH if key != "bayes"])  # which its prior holds back
 @few
 @given(cases)

@@ -170,12 +170,3 @@ def test_ets_finds_the_mixture_that_the_labels_come_from():
         cal = make_calibrator("ets", loss=loss).fit(z, labels)
         assert 2 * total_divergence(truth, cal.predict_proba(z)) <= slack * (3 + 4 * np.sqrt(2 * 3))
         np.testing.assert_allclose(cal.weights_, [0.6, 0.2, 0.2], atol=0.1)
-
-
-def test_bts_gives_a_row_the_same_temperature_in_any_batch():
-    task = simulate(20_000, 10)
-    logits = task.logits.astype(np.float32)
-    cal = make_calibrator("bts").fit(logits, task.labels)
-    whole = cal.temperature(logits)
-    parts = np.concatenate([cal.temperature(logits[i : i + 7]) for i in range(0, 20_000, 7)])
-    np.testing.assert_array_equal(whole, parts)

@@ -1,6 +1,5 @@
 """`temperance adapt`: what it prints, what it writes, and what it refuses."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -65,13 +64,6 @@ def test_a_warning_is_reported_in_both_outputs(run, cal, judged):
 def test_unusable_input_is_one_sentence(words, told, run, cal):
     run("adapt", "cal.json", *words, "-o", "new.json").failed(2, told)
     assert not Path("new.json").exists()
-
-
-def test_a_file_without_class_counts_must_be_fitted_again(run, cal):
-    content = json.loads(Path("cal.json").read_text())
-    del content["fit"]["class_counts"]
-    Path("cal.json").write_text(json.dumps(content))
-    run("adapt", "cal.json", "test.npz", "-o", "new.json").failed(2, "Fit it again with this version")
 
 
 def test_names_of_classes_cannot_control_the_terminal(run, files):

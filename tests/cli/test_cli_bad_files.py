@@ -1,12 +1,9 @@
 """Every bad file, and every output that cannot be written, is one sentence and exit code 2."""
 
-import pickle
-import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from running import half_written
 
 from temperance import CALIBRATORS
@@ -17,13 +14,6 @@ LABELS = np.arange(N) % K
 PROBS = np.exp(LOGITS) / np.exp(LOGITS).sum(axis=1, keepdims=True)
 
 pytestmark = pytest.mark.usefixtures("calibrator")
-
-
-class Pickled:
-    """What a pickle that makes a file when it is read is made of."""
-
-    def __reduce__(self):
-        return Path.touch, (Path("it-ran"),)
 
 
 def with_value(row, value):
@@ -56,19 +46,6 @@ def both(*makers):
     return lambda: [make() for make in makers]
 
 
-def code_in_pt():
-    torch.save({"logits": torch.from_numpy(LOGITS), "labels": Pickled()}, "val.pt")
-
-
-def code_in_npz():
-    with zipfile.ZipFile("val.npz", "w") as archive, archive.open("logits.npy", "w") as member:
-        np.lib.format.write_array(member, np.array([Pickled()], object), allow_pickle=True)
-
-
-def code_in_json():
-    Path("bad.json").write_bytes(pickle.dumps(Pickled()))
-
-
 GOOD = put("val.npz", logits=LOGITS)
 FIT, APPLY = "fit val.npz -o out.json", "apply cal.json val.npz -o out.npz"
 EVALUATE, COMPARE = "evaluate val.npz -c cal.json", "compare val.npz -m ts"
@@ -77,7 +54,6 @@ NO_LABELS = "must have labels; found logits. Pass --labels FILE"
 # that the reader refuses; here are those whose sentence names an option, and some of each kind.
 ROWS = {
     "missing file": (lambda: None, FIT, "val.npz: there is no such file"),
-    "code in npz": (code_in_npz, FIT, "val.npz, logits: holds Python objects"),
     "unnamed key": (put("val.npz", a=LOGITS), FIT, "val.npz, a: does not say whether it holds logits"),
     "no labels": (lambda: np.savez("val.npz", logits=LOGITS), FIT, f"val.npz: {NO_LABELS}"),
     "labels out of range": (put("val.npz", logits=LOGITS, labels=LABELS + 1), FIT, "val.npz, labels: ", "4"),
@@ -94,8 +70,6 @@ ROWS = {
     ),
     "kind against key": (GOOD, f"{FIT} --input probs", "found logits. Leave --input out"),
     "part of a plain file": (GOOD, f"{FIT} --part val", "not a task file. Leave --part out"),
-    "missing labels file": (GOOD, f"{FIT} --labels no.npy", "no.npy: there is no such file"),
-    "pickle in pt": (code_in_pt, "fit val.pt -o out.json", "val.pt"),
     "not probabilities": (put("val.npz", probs=2 * PROBS), FIT, "val.npz, probs: ", "sum"),
 }
 BAD_APPLY = "apply bad.json val.npz -o out.npz"
@@ -115,14 +89,7 @@ CALIBRATED = {
         EVALUATE,
         f"val.npz: {NO_LABELS}",
     ),
-    "calibrator that is not there": (
-        GOOD,
-        "apply no.json val.npz -o out.npz",
-        "no.json",
-        "no such file",
-    ),
     "calibrator that is a folder": (both(GOOD, folder_named("bad.json")), BAD_APPLY, "bad.json"),
-    "calibrator that is no JSON": (both(GOOD, code_in_json), BAD_APPLY, "bad.json", "must be JSON"),
     "calibrator that is another file": (
         both(GOOD, put("bad.json", b"[1, 2]")),
         "evaluate val.npz -c bad.json",
@@ -131,9 +98,7 @@ CALIBRATED = {
     "files in the wrong order": (GOOD, "apply val.npz cal.json -o out.npz", "val.npz", "must be JSON"),
 }
 COMPARED = {
-    "unknown method": (GOOD, "compare val.npz -m ts,best", *CALIBRATORS, "there is no method 'best'"),
     "more folds than rows": (GOOD, f"{COMPARE} --folds 13", "folds", "12", "13"),
-    "confidence": (GOOD, f"{COMPARE} --confidence 95", "--confidence", "95", "0<x<1"),
     "NaN": (
         put("val.npz", logits=with_value(3, np.nan)),
         COMPARE,
@@ -150,13 +115,11 @@ COMPARED = {
         "compare val.npz test.npz",
         "test.npz: must have labels; found logits. Pass --test-labels FILE.",
     ),
-    "test that is not there": (GOOD, "compare val.npz test.npz", "test.npz: there is no such file"),
 }
 NO_SUFFIX = "must be one of .npz, .npy, .csv"
 SET = f"{FIT} -m bts --set"
 WRITTEN = {
     "unknown suffix": (GOOD, "apply cal.json val.npz -o out.xlsx", f"out.xlsx: {NO_SUFFIX}"),
-    "no suffix": (GOOD, "apply cal.json val.npz -o out", f"out: {NO_SUFFIX}"),
     "unknown method": (GOOD, f"{FIT} -m best", *CALIBRATORS, "there is no method 'best'"),
     "unknown setting": (GOOD, f"{SET} bin=3", "one of these names", "bins", "'bin=3'"),
     "setting without a value": (GOOD, f"{SET} bins", "NAME=VALUE", "'bins'"),
@@ -187,11 +150,3 @@ def test_a_bad_file_is_one_sentence_and_leaves_everything_as_it_was(case, run, f
     run(*command.split(), "--json").failed(2, *words)
     assert state() == before
     assert not half_written(folder)
-    assert not Path("it-ran").exists()
-
-
-def test_the_pickle_in_these_tests_would_run_code(folder):
-    """The cases above would see it if the code in their files were run."""
-    code_in_pt()
-    torch.load("val.pt", weights_only=False)
-    assert Path("it-ran").exists()

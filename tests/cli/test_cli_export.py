@@ -1,8 +1,5 @@
 """`temperance export`: models that run without temperance, for onnxruntime and for PyTorch."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import onnx
 import onnxruntime
@@ -97,21 +94,3 @@ REFUSED = {
 def test_an_impossible_request_is_one_sentence(words, told, run, calibrator, folder):
     run("export", *words).failed(2, told)
     assert [path.name for path in folder.iterdir()] == ["cal.json"]
-
-
-def test_the_classifier_is_not_overwritten(run, calibrator):
-    linear_classifier("classifier.onnx", 4)
-    words = ("export", "cal.json", "classifier.onnx", "--append", "classifier.onnx", "--force")
-    run(*words).failed(2, "the output must not be an input file")
-    onnx.load("classifier.onnx")
-
-
-@pytest.mark.parametrize(
-    ("out", "package", "extra"), [("a.onnx", "onnx", "onnx"), ("a.pt2", "torch", "torch")]
-)
-def test_a_package_that_is_missing_is_named_with_its_extra(out, package, extra, run, calibrator, monkeypatch):
-    for name in [name for name in sys.modules if name.startswith(f"temperance.{package}")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, package, None)
-    run("export", "cal.json", out).failed(2, f'pip install "temperance[{extra}]"')
-    assert not Path(out).exists()

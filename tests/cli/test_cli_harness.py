@@ -47,7 +47,7 @@ def model_folder(tmp_path):
 
 def test_a_folder_of_the_harness_is_a_folder_of_tasks(model_folder):
     (task,) = find_tasks([model_folder])
-    assert (task.name, task.dataset, task.model) == ("quiz__org__model", "quiz", "org__model")
+    assert (task.name, task.dataset, task.model) == ("quiz__org__model", "quiz", "org/model")
     assert (task.rows, task.test_rows, task.classes) == (51, 50, 4)
     whole = open_rows(task.path)
     loaded = load_task(task)

@@ -67,12 +67,6 @@ def test_an_impossible_file_name_is_refused(name, run, files, calibrator, folder
     assert {path.name for path in folder.iterdir()} == before
 
 
-def test_a_folder_that_may_not_be_written_in(run, files, calibrator, monkeypatch):
-    monkeypatch.setattr("os.access", lambda path, mode: mode & os.W_OK == 0)  # for root every folder may be
-    run("fit", "val.npz", "-m", "ts", "-o", "out.json").failed(2, "you may not write in the folder")
-    run("apply", "cal.json", "val.npz", "-o", "out.npz").failed(2, "you may not write in the folder")
-
-
 @pytest.mark.parametrize("methods", ["", ",", " , "])
 def test_an_empty_list_of_methods_is_refused(methods, run, files):
     run("compare", "val.npz", "-m", methods).failed(2, "-m", "must have at least one name", repr(methods))

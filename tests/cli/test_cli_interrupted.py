@@ -27,15 +27,6 @@ def large(folder, calibrator, fit):
         path.unlink()
 
 
-@pytest.fixture
-def finished(large, run):
-    """Return what the file holds when nobody stops the command."""
-    run(*large).succeeded()
-    new = Path("out.npy").read_bytes()
-    Path("out.npy").write_bytes(OLD)
-    return new
-
-
 def wait_for_half_written(process, folder):
     """Wait until the command has begun to write."""
     while process.poll() is None:
@@ -90,12 +81,4 @@ def test_a_fit_that_is_interrupted_leaves_the_old_calibrator(files, folder, star
     assert content == OLD or json.loads(content)["method"] == "bayes"
     assert b"Traceback" not in err
     assert process.returncode == 130 or content != OLD
-    assert not half_written(folder)
-
-
-@pytest.mark.slow
-def test_two_commands_at_once_write_one_whole_file(large, finished, folder, start):
-    both = [start(*large), start(*large)]
-    assert [process.wait() for process in both] == [0, 0]
-    assert Path("out.npy").read_bytes() == finished
     assert not half_written(folder)

@@ -14,7 +14,6 @@ from temperance import InputError, compare, load, logits_from_probs, make_calibr
 from temperance.calibrators.label_shift import frequency_changes
 from temperance.core.logit_rows import LogitRows
 from temperance.data import open_rows, simulate
-from temperance.inputs.labels import check_labels
 
 
 class Case(NamedTuple):
@@ -216,12 +215,6 @@ def test_a_number_that_is_an_index_and_a_name_is_refused():
         make_calibrator("ts").fit(logits, np.array(labels, int), classes=case.names)
     fitted = make_calibrator("ts").fit(logits, np.array(labels, str), classes=case.names)
     assert fitted.temperature_ == make_calibrator("ts").fit(logits, columns).temperature_
-
-
-@pytest.mark.parametrize("labels", [[1, 0, 1], [True, False, True], ["True", "False", "True"]])
-def test_one_is_true_whatever_the_order_of_the_columns(labels):
-    assert check_labels(labels, 3, 2, ("True", "False")).tolist() == [0, 1, 0]
-    assert check_labels(labels, 3, 2, ("False", "True")).tolist() == [1, 0, 1]
 
 
 def test_a_calibrator_says_what_the_numbers_of_its_classes_are(run):

@@ -8,7 +8,6 @@ from running import save_task
 from test_cli_help import examples
 
 from temperance.study import Results
-from temperance.study.store import ResultStore
 
 QUICK = ("--methods", "ts", "--sizes", "20", "--draws", "2", "--jobs", "1")
 
@@ -69,11 +68,6 @@ def test_an_invalid_study_is_refused_in_one_sentence(run, tasks, words, said):
     (tasks.parent / "empty").mkdir()
     run("study", "run", *words).failed(2, said)
     assert not (tasks.parent / "study").exists()
-
-
-def test_another_seed_is_refused(run, tasks):
-    ResultStore.create("study", 0)
-    run("study", "run", "tasks", "-o", "study", *QUICK, "--seed", "1").failed(2, "began with seed 0; found 1")
 
 
 @pytest.mark.parametrize("line", examples("study", "run"))

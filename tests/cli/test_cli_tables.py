@@ -9,9 +9,8 @@ import pytest
 from pyarrow import feather, parquet
 from test_cli_labels import save_frame
 
-from temperance import TemperatureScaling, compare, load
+from temperance import load
 from temperance.data import open_rows, simulate
-from temperance.display import ClassTemperatureDisplay
 
 NAMES = ["cat", "dog", "owl", "eel"]
 
@@ -189,26 +188,6 @@ def test_probabilities_for_a_calibrator_of_logits(run, frame):
     run("fit", "probs.npz", "-m", "ts", "-o", "of-probs.json")
     said = run("apply", "of-probs.json", "val.csv", "--input", "logits", "-o", "x.npz", code=2)
     assert "must hold probabilities, which the calibrator was fitted to; found logits" in said
-
-
-def test_classes_of_a_calibrator():
-    task = simulate(n_rows=60, n_classes=3, random_state=0)
-    plain = TemperatureScaling().fit(task.logits, task.labels)
-    assert plain.classes_.tolist() == [0, 1, 2]
-    named = TemperatureScaling().fit(pandas.DataFrame(task.logits, columns=list("abc")), task.labels)
-    assert named.classes_.tolist() == ["a", "b", "c"]
-    assert not hasattr(TemperatureScaling(), "classes_")
-    with pytest.raises(AttributeError, match="classes_"):
-        named.classes_ = [1]
-
-
-def test_a_comparison_of_data_frames_has_names():
-    task = simulate(n_rows=200, n_classes=3, random_state=0)
-    result = compare(pandas.DataFrame(task.logits, columns=list("abc")), task.labels, methods=["ts"], folds=2)
-    assert result.class_names == ("a", "b", "c")
-    assert result.results["ts"].calibrator.class_names_ == ("a", "b", "c")
-    shown = ClassTemperatureDisplay.from_comparison(result)
-    assert [shown.name(k) for k in range(3)] == ["a", "b", "c"]
 
 
 def test_classes_named_by_numbers_keep_their_labels_in_every_file(run):

@@ -425,20 +425,6 @@ def test_a_single_row_changes_no_frequency_as_far_as_it_is_left_out():
 # The mean of all kinds
 
 
-@pytest.mark.parametrize("n_classes", [3, 40])
-def test_a_row_of_weight_2_is_the_row_twice(n_classes):
-    base, y = task(60, n_classes)
-    times = np.random.default_rng(0).integers(0, 4, 60)
-    weighted = fit(base, y, times.astype(float))
-    repeated = fit(base.repeat(times, axis=0), y.repeat(times))
-    np.testing.assert_allclose(weighted.weights, repeated.weights, rtol=1e-4)
-    for one, other in zip(weighted.kinds, repeated.kinds, strict=True):
-        assert one.held_out == pytest.approx(other.held_out, rel=1e-5)
-        assert one.effective_parameters == pytest.approx(other.effective_parameters, rel=1e-5)
-    for one, other in zip(numbers_of(weighted), numbers_of(repeated), strict=True):
-        assert one is other is None or np.abs(one - other).max() < 1e-4
-
-
 @pytest.mark.parametrize("n_classes", [2, 5, 40])
 @pytest.mark.parametrize("n_rows", [1, 30, 300])
 def test_weights_are_those_of_the_rule(n_classes, n_rows):

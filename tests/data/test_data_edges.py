@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from temperance.data import open_rows, open_writer
+from temperance.data import open_rows
 from temperance.data.formats.csv import _label_values
+from temperance.data.writer import open_writer
 
 
 @pytest.mark.parametrize(

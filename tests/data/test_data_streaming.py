@@ -43,7 +43,7 @@ print(count, total, held() - before)
 
 WRITE = """
 import numpy as np
-from temperance.data import open_writer
+from temperance.data.writer import open_writer
 if sys.argv[1].endswith(".parquet"):
     import pyarrow.parquet
 block = np.zeros((2500, 1000), np.float32)

@@ -5,8 +5,8 @@ import pandas
 import pytest
 
 from temperance import InputError
-from temperance.data import open_rows, open_writer, writer
-from temperance.data.writer import check_output
+from temperance.data import open_rows, writer
+from temperance.data.writer import check_output, open_writer
 
 N, K = 23, 3
 RNG = np.random.default_rng(1)

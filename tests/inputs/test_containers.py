@@ -139,13 +139,6 @@ def test_strided_tensors_and_integer_tensors_are_read_as_their_numbers(method, t
     np.testing.assert_allclose(fitted(method).predict_proba(whole).double().sum(dim=1), 1, atol=1e-6)
 
 
-def test_binary_tensors_give_one_column_of_calibrated_logits(method, binary, fit, torch):
-    scores, labels = torch.from_numpy(binary[0]), torch.from_numpy(binary[1])
-    cal = fit(method, scores, labels)
-    assert cal.transform(scores).shape == (200,)
-    assert cal.predict_proba(scores).shape == (200, 2)
-
-
 def test_weights_of_any_narrow_tensor_type_are_read(task, torch):
     weights = torch.from_numpy(np.tile([1.0, 2.0], 150))
     for dtype in (torch.float16, torch.bfloat16, torch.float32):
@@ -167,18 +160,6 @@ def test_logits_from_probs_keeps_the_container_and_refuses_other_numbers(torch):
     message = r"from 0 to 1.*such as \[-1, 2\], in 1 row \(first: row 0\)\. If these are logits"
     with pytest.raises(InputError, match=message):
         logits_from_probs([[-1.0, 2.0]])
-
-
-def test_probabilities_are_calibrated_as_the_logits_they_came_from(task, fit, fitted):
-    from scipy.special import softmax
-
-    logits = logits_from_probs(softmax(task.logits, axis=1))
-    for method in ("ts", "hts"):
-        np.testing.assert_allclose(
-            fit(method, logits, task.labels).predict_proba(logits),
-            fitted(method).predict_proba(task.logits),
-            rtol=1e-6,
-        )
 
 
 def test_a_sparse_matrix_is_refused_with_advice(task):

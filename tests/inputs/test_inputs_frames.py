@@ -129,6 +129,7 @@ def test_compare_and_metrics_take_the_names_of_a_frame(cal):
     plain = compare(
         TASK.logits[:100], TASK.labels[:100], TASK.logits[100:], TASK.labels[100:], ["ts"], draws=5
     )
+    assert result.class_names == result.results["ts"].calibrator.class_names_ == tuple(NAMES)
     assert result.results["ts"].scores["nll"].value == plain.results["ts"].scores["nll"].value
     with pytest.raises(InputError, match="found another order"):
         compare(FRAME[:100], WORDS[:100], FRAME[NAMES[::-1]][100:], WORDS[100:], ["ts"], draws=5)

@@ -194,7 +194,9 @@ def test_labels_that_are_whole_numbers_are_names_where_names_are_whole_numbers(n
 
 def test_boolean_labels_are_the_classes_named_true_and_false():
     for names in (("True", "False"), ("true", "false"), check_classes([True, False], 2)):
-        assert check_labels([True, False, True], 3, 2, names).tolist() == [0, 1, 0]
+        for labels in ([True, False, True], [1, 0, 1]):
+            assert check_labels(labels, 3, 2, names).tolist() == [0, 1, 0]
+            assert check_labels(labels, 3, 2, names[::-1]).tolist() == [1, 0, 1]
     assert check_labels([True, False, True], 3, 2, ("cat", "dog")).tolist() == [1, 0, 1]
 
 

@@ -340,7 +340,7 @@ REFUSED = {
                 )
             ),
         ),
-        "found sequence",
+        "found sequence. Export the classifier again without ZipMap: zipmap=False",
     ),
 }
 

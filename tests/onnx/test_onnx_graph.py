@@ -194,13 +194,3 @@ def test_writing_needs_neither_pytorch_nor_onnxruntime(written, calibrator_of, t
     done = write_without(["torch", "onnxruntime"], calibrator_of, tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "alone.onnx").read_bytes() == written.read_bytes()
-
-
-def test_without_onnx_a_message_says_how_to_install_it(calibrator_of, tmp_path, monkeypatch):
-    for name in [name for name in sys.modules if name.startswith("temperance.onnx")]:
-        monkeypatch.delitem(sys.modules, name)
-    for name in [name for name in sys.modules if name.partition(".")[0] == "onnx"]:
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ImportError, match=r'^to_onnx needs ONNX: pip install "temperance\[onnx\]"$'):
-        calibrator_of("hts").to_onnx(tmp_path / "alone.onnx")
-    assert not (tmp_path / "alone.onnx").exists()

@@ -99,24 +99,25 @@ def pretend_missing(package, monkeypatch):
         monkeypatch.delitem(sys.modules, name)
 
 
-def test_modules_say_how_to_install_pytorch(rows, monkeypatch):
-    pretend_missing("torch", monkeypatch)
+@pytest.mark.parametrize(
+    ("package", "title", "use", "suffix"),
+    [("torch", "PyTorch", "to_torch", ".pt2"), ("onnx", "ONNX", "to_onnx", ".onnx")],
+)
+def test_models_say_how_to_install_their_package(
+    package, title, use, suffix, rows, tmp_path, monkeypatch, run_command
+):
+    pretend_missing(package, monkeypatch)
     val, _ = rows
     cal = make_calibrator("ts").fit(val.logits, val.labels)
-    with pytest.raises(ImportError, match=r'to_torch needs PyTorch: pip install "temperance\[torch\]"'):
-        cal.to_torch()
-
-
-def test_onnx_models_say_how_to_install_onnx(rows, tmp_path, monkeypatch, run_command):
-    pretend_missing("onnx", monkeypatch)
-    val, _ = rows
-    cal = make_calibrator("ts").fit(val.logits, val.labels)
-    with pytest.raises(ImportError, match=r'to_onnx needs ONNX: pip install "temperance\[onnx\]"'):
-        cal.to_onnx(tmp_path / "cal.onnx")
+    advice = f'pip install "temperance[{package}]"'
+    with pytest.raises(ImportError) as caught:
+        getattr(cal, use)(tmp_path / f"cal{suffix}")
+    assert str(caught.value) == f"{use} needs {title}: {advice}"
     cal.save(tmp_path / "cal.json")
-    code, _, err = run_command("export", tmp_path / "cal.json", tmp_path / "cal.onnx")
+    code, _, err = run_command("export", tmp_path / "cal.json", tmp_path / f"cal{suffix}")
     assert code == 2
-    assert 'pip install "temperance[onnx]"' in err
+    assert advice in err
+    assert [path.name for path in tmp_path.iterdir()] == ["cal.json"]
 
 
 def test_figures_say_how_to_install_matplotlib(rows, monkeypatch):

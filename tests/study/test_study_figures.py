@@ -19,7 +19,6 @@ from temperance.calibrators.external_methods import find_methods
 from temperance.calibrators.hnlts import log_normalised_entropy
 from temperance.core.logit_rows import LogitRows
 from temperance.display import TemperatureDisplay
-from temperance.metrics import ece
 from temperance.study import Results, figures, find_tasks, summary_figures
 from temperance.study import results as study_results
 from temperance.study.comparisons import rank_methods
@@ -31,7 +30,6 @@ from temperance.study.task_figures import (
     TwoTemperatures,
     class_temperatures,
     entropy_temperatures,
-    reliability_display,
     two_temperatures,
 )
 from temperance.study.tasks import load_task
@@ -114,15 +112,14 @@ def test_two_methods_are_compared_row_by_row(results, task):
     np.testing.assert_allclose(data.hts, fitted(task, "hts").temperature(load_task(task).test.logits))
 
 
-def test_correlations_and_slope_match_other_code_and_a_constant_has_none():
+def test_correlations_match_other_code_and_a_constant_has_none():
     rng = np.random.default_rng(0)
     hts = 2 + rng.random(500)
     data = TwoTemperatures(hts, 0.5 * hts**2 + 0.1 * rng.random(500), 100)
     assert data.rank_correlation == pytest.approx(spearmanr(data.hts, data.pts)[0])
     assert data.correlation == pytest.approx(pearsonr(data.hts, data.pts)[0])
-    assert data.slope == pytest.approx(np.polyfit(data.hts, data.pts, 1)[0])
     constant = TwoTemperatures(np.ones(5), np.arange(1.0, 6.0), 100)
-    assert np.isnan([constant.rank_correlation, constant.correlation, constant.slope]).all()
+    assert np.isnan([constant.rank_correlation, constant.correlation]).all()
 
 
 def test_outlying_rows_are_left_out_and_counted():
@@ -208,18 +205,13 @@ def test_larger_markers_are_more_rows_and_an_infinite_loss_is_written_as_such(re
 
 @pytest.mark.parametrize("far", [1.05, 7.0, 300.0])
 def test_a_method_far_worse_than_the_others_does_not_flatten_them(far):
-    scale = summary_figures._Scale.of(np.array([0.97, 0.98, 0.99, 1.01, 1.02, 1.02, 1.03, far]))
-    assert scale.low < 0.97
-    assert scale.high > far
-    forward, backward = scale.functions() if scale.is_bent else (np.array, np.array)
-    low, near, top = forward(np.array([0.97, 1.03, scale.high]))
-    assert near - low > 0.4 * (top - low)
+    limits = summary_figures._limits(np.array([0.97, 0.98, 1.01, 1.03, far, np.inf]), np.full(6, 0.01))
+    assert limits[0] < 0.96
+    assert far + 0.01 < limits[1] < np.inf
+    low, near, top = summary_figures._scaled(np.array([0.97, 1.03, limits[1]]))
+    assert near - low > 0.15 * (top - low)
     there = np.array([0.97, 1.0, 1.05, far])
-    np.testing.assert_allclose(backward(forward(there)), there)
-    assert scale.is_bent == (far > 2)
-    ticks = scale.far_ticks() if scale.is_bent else [1.0]
-    assert 1 <= len(ticks) <= 4
-    assert scale.is_bent == (max(ticks) > scale.knee)
+    np.testing.assert_allclose(summary_figures._unscaled(summary_figures._scaled(there)), there)
 
 
 # ---- files
@@ -306,13 +298,6 @@ def test_no_window_and_no_pyplot(study_folder, tmp_path):
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_without_matplotlib_a_message_says_how_to_install_it(results, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ImportError, match=r'a figure needs .* matplotlib: pip install "temperance\[plot\]"'):
-        save_figure(results, "avg_NLL", tmp_path / "a.png")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_classes_without_enough_rows_are_refused(results, tmp_path):
     write_task(tmp_path, "many__classes", n_rows=30, n_classes=20)
     (few,) = find_tasks([tmp_path])
@@ -349,14 +334,6 @@ def test_bars_are_drawn_and_named_in_the_legend_but_one_task_has_none(results, t
     assert not any("standard error" in text.get_text() for text in legend.get_texts())
 
 
-def test_the_scale_contains_the_error_bars_and_works_if_all_methods_equal_ts():
-    scale = summary_figures._Scale.of(np.array([0.98, 0.99, 1.0, 1.01]), np.array([0.05, 0.0, 0.0, 0.04]))
-    assert scale.low < 0.93
-    assert scale.high > 1.05
-    scale = summary_figures._Scale.of(np.ones(4))
-    assert scale.low < 1 < scale.high
-
-
 # ---- critical differences
 
 
@@ -391,32 +368,11 @@ def test_without_a_difference_the_title_says_so_and_there_is_no_scale_of_it(resu
 
 
 def test_choices_of_other_figures_are_refused(results, tmp_path):
-    with pytest.raises(InputError, match="n is for the figures cd_ECE, cd_NLL, reliability; found avg_NLL"):
+    with pytest.raises(InputError, match="n is for the figures cd_ECE, cd_NLL; found avg_NLL"):
         save_figure(results, "avg_NLL", tmp_path / "a.png", n=30)
-    with pytest.raises(InputError, match="over is for the figures cd_ECE, cd_NLL; found reliability"):
-        draw_figure(results, "reliability", over="tasks")
+    with pytest.raises(InputError, match="over is for the figures cd_ECE, cd_NLL; found h_HTS"):
+        draw_figure(results, "h_HTS", over="tasks")
     assert ", 2 data sets (" in draw_figure(results, "cd_NLL", over="datasets").axes[0].get_title()
-
-
-# ---- reliability
-
-
-@pytest.mark.parametrize("n", [None, 30])
-def test_reliability_is_that_of_the_fit_of_the_study(results, task, n):
-    assert list(reliability_display(results, task).diagrams) == ["none", "ts", "bayes"]
-    display = reliability_display(results, task, ["hts"], n)
-    assert list(display.diagrams) == ["none", "hts"]
-    data = load_task(task)
-    unit = WorkUnit(task, n or task.rows, 0, results.seed, find_methods(["hts"]))
-    rows = data.val.take(unit.rows())
-    probs = make_calibrator("hts").fit(rows.logits, rows.labels).predict_proba(data.test.logits)
-    found = display.diagrams["hts"]
-    error = float(found.share @ np.abs(found.gap))
-    assert error == pytest.approx(ece(probs, data.test.labels, bins=15))
-    if n is not None:  # the same fit is in the store
-        assert error == pytest.approx(results.draws("ece15", 30)[task.name, "hts", 0])
-    legend = draw_figure(results, "reliability", task=task.name, methods=["hts"], n=n).legends[0]
-    assert f"HTS: ECE {100 * error:.2f} %" in [text.get_text() for text in legend.get_texts()]
 
 
 # ---- axes of temperatures

@@ -3,7 +3,6 @@
 import copy
 import io
 import shutil
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -161,17 +160,6 @@ def test_it_is_exported_for_any_number_of_rows(variant, calibrator):
 
 def test_it_has_a_description(calibrator):
     assert "EntropyTemperatureScaling, n_classes=5, dim=1" in repr(calibrator("hts").to_torch(dim=1))
-
-
-def test_without_pytorch_the_extra_is_named(calibrator, monkeypatch):
-    for name in [name for name in sys.modules if name.partition(".")[0] == "torch"]:
-        monkeypatch.setitem(sys.modules, name, None)
-    for name in [name for name in sys.modules if name.startswith("temperance.torch")]:
-        monkeypatch.delitem(sys.modules, name)
-    with pytest.raises(ImportError, match=r'^to_torch needs PyTorch: pip install "temperance\[torch\]"$'):
-        calibrator("ts").to_torch()
-    with pytest.raises(ImportError, match=r'^temperance.torch needs PyTorch: pip install "temper'):
-        __import__("temperance.torch")
 
 
 def test_only_a_fitted_calibrator_becomes_a_module():

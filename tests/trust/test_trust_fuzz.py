@@ -20,7 +20,7 @@ def test_a_sound_file_of_every_reader_works(files):
 
 def test_a_damaged_file_is_refused_or_works(files):
     rng, ended = np.random.default_rng(11), set()
-    for _ in range(150):
+    for _ in range(400):
         name, case = files.case(rng)
         found = outcome(case)
         assert found in ("works", "refused"), name

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from temperance.calibrators.registry import CALIBRATORS, make_calibrator
+from temperance.calibrators.registry import CALIBRATORS as CALIBRATORS
 from temperance.calibrators.registry import UNCALIBRATED as UNCALIBRATED
 from temperance.calibrators.registry import Method as Method
+from temperance.calibrators.registry import make_calibrator as make_calibrator
 from temperance.calibrators.registry import method_style as method_style
 from temperance.loaders import load_object
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from temperance.calibrators.estimator import Calibrator
     from temperance.calibrators.estimator import TemperatureCalibrator as TemperatureCalibrator
 
-__all__ = ["CALIBRATORS", "Calibrator", "make_calibrator"]
+__all__ = ["Calibrator"]
 
 
 _PLACES: dict[str, str] = {

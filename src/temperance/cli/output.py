@@ -145,17 +145,14 @@ class Output:
             )
 
 
-def new_table(first: str, *numbers: str, rows: Iterable[Sequence[str]], marked: str = "") -> Table:
-    """Return a table: a column of names, which a narrow terminal folds, and columns of numbers.
-
-    The row named `marked` is highlighted.
-    """
+def new_table(first: str, *numbers: str, rows: Iterable[Sequence[str]]) -> Table:
+    """Return a table: a column of names, which a narrow terminal folds, and columns of numbers."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column(first, overflow="fold")
     for name in numbers:
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
-        table.add_row(*row, style="bold green" if row[0] == marked else None)
+        table.add_row(*row)
     return table
 
 

@@ -25,10 +25,9 @@ from temperance.cli.demo import demo
 from temperance.cli.evaluate import evaluate
 from temperance.cli.export import export
 from temperance.cli.fit import fit
-from temperance.cli.methods import methods
 from temperance.cli.options import as_option, format_options
 from temperance.cli.output import tell_user
-from temperance.cli.show import show
+from temperance.cli.show import methods, show
 from temperance.cli.study import study
 from temperance.errors import InputError, OutputExistsError
 

@@ -1,4 +1,4 @@
-"""`temperance show`: a calibrator file in words and numbers."""
+"""`temperance methods` and `temperance show`: the table of methods, and a calibrator file, for people."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich import box
+from rich.table import Table
 
 from temperance.cli.options import FILE
 from temperance.cli.output import Output
@@ -15,14 +17,43 @@ from temperance.errors import on_one_line
 if TYPE_CHECKING:
     from temperance.calibrators import Calibrator
 
-EXAMPLES = """\b
+METHODS_EXAMPLES = """\b
+Examples:
+  temperance methods
+  temperance methods | grep "may change"
+"""
+SHOW_EXAMPLES = """\b
 Examples:
   temperance show cal.json
   temperance show cal.json | grep "fitted on"
 """
 
+NOTES = """The default of fit is bayes; fit --set NAME=VALUE sets an option.
+Methods that end in -sgd are trained as in the paper, which takes much longer."""
 
-@click.command(epilog=EXAMPLES, short_help="Describe a saved calibrator.")
+
+@click.command(epilog=METHODS_EXAMPLES, short_help="List the methods.")
+def methods() -> None:
+    """List the methods: what each computes, its options, and whether it can change predictions."""
+    from temperance.calibrators import CALIBRATORS
+
+    table = Table("method", "what it computes", "options", "predictions", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.columns[0].no_wrap = True
+    plain = {method.estimator: key for key, method in CALIBRATORS.items() if not method.options}
+    for key, method in CALIBRATORS.items():
+        _, _, computes = method.summary.partition(": ")
+        options = [f"{name}={value}" for name, value in method().get_params().items()]
+        if method.options:
+            fixed = ", ".join(f"{name}={value}" for name, value in method.options.items())
+            computes, options = f"{plain[method.estimator]} with {fixed}", []
+        changes = "unchanged" if method.keeps_class else "may change"
+        table.add_row(key, computes, ", ".join(options), changes)
+    output = Output("methods")
+    output.say(table)
+    output.say(NOTES)
+
+
+@click.command(epilog=SHOW_EXAMPLES, short_help="Describe a saved calibrator.")
 @click.argument("calibrator", type=FILE)
 def show(calibrator: Path) -> None:
     """Describe the calibrator file CALIBRATOR: its formula, fitted numbers, rows and notes."""

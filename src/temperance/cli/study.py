@@ -1,7 +1,7 @@
 """`temperance study`: the paper's study on a folder of tasks: run it, then make tables and figures of it.
 
 run      task files -> a folder of results
-table    a folder of results -> a table of scores, ranks, win rates or improvements
+table    a folder of results -> a table of scores, ranks or improvements
 figure   a folder of results -> a figure of the study or of a task, as a file
 export   a folder of results -> one CSV file
 """
@@ -175,14 +175,12 @@ Examples:
   temperance study table study --metric ece --n 1000 --errors --paper
   temperance study table study -m ts,hts,bayes --format latex > table.tex
   temperance study table study --kind ranks --over datasets
-  temperance study table study --kind wins --metric ece
   temperance study table study --kind improvements --to none --format csv
 
 \b
   scores        a row for each task; averages are relative to the
                 uncalibrated classifier
   ranks         mean ranks, Friedman test, Nemenyi's critical difference
-  wins          share of tasks on which a method beats another
   improvements  geometric mean of scores relative to --to, with intervals
 
 \b
@@ -193,16 +191,16 @@ digits. latex needs \\usepackage{booktabs,multirow,graphicx}.
 _ONLY_FOR = {
     "errors": ("scores",),
     "paper": ("scores",),
-    "over": ("ranks", "wins", "improvements"),
+    "over": ("ranks",),
     "to": ("improvements",),
 }
 
 
-@study.command(epilog=TABLE_EXAMPLES, short_help="Scores, ranks, win rates, improvements.")
+@study.command(epilog=TABLE_EXAMPLES, short_help="Scores, ranks, improvements.")
 @click.argument("folder", metavar="DIR", type=FILE)
 @click.option(
     "--kind",
-    type=click.Choice(["scores", "ranks", "wins", "improvements"]),
+    type=click.Choice(["scores", "ranks", "improvements"]),
     default="scores",
     help="Content of the table, see below.",
 )
@@ -229,7 +227,7 @@ _ONLY_FOR = {
 @click.option(
     "--over",
     type=click.Choice(["tasks", "datasets"]),
-    help="What means are taken over.  [default: tasks]",
+    help="What mean ranks are taken over.  [default: tasks]",
 )
 @click.option("--to", metavar="METHOD", help="Reference method of improvements.  [default: ts]")
 @method_names_option("all with results")
@@ -244,14 +242,14 @@ def table(
     **options: Any,
 ) -> None:
     """Print a table of the study in DIR, finished or not."""
-    from temperance import study
-    from temperance.study.comparisons import mean_improvements, rank_methods, win_rates
+    from temperance.study import Results
+    from temperance.study.comparisons import mean_improvements, rank_methods
     from temperance.study.table_text import WRITERS
+    from temperance.study.tables import make_table
 
     makers: dict[str, Callable[..., Any]] = {
-        "scores": study.make_table,
+        "scores": make_table,
         "ranks": rank_methods,
-        "wins": win_rates,
         "improvements": mean_improvements,
     }
     given = {name: value for name, value in options.items() if value}
@@ -260,7 +258,7 @@ def table(
             raise InputError(
                 f"--{name} is for --kind {' or '.join(_ONLY_FOR[name])}; found --kind {kind}. Leave it out."
             )
-    made = makers[kind](study.Results(folder), metric, size, methods=methods, better=better, **given)
+    made = makers[kind](Results(folder), metric, size, methods=methods, better=better, **given)
     click.echo(WRITERS[form](made), nl=False)
 
 
@@ -270,7 +268,6 @@ Examples:
   temperance study figure study avg_ECE -o avg_ECE.pdf --force
   temperance study figure study h_HTS --task cifar10__resnet50 -o h_HTS.svg
   temperance study figure study cd_NLL --n 1000 --over datasets
-  temperance study figure study reliability -m ts,bayes --n 200
 
 \b
 Of the whole study:
@@ -283,11 +280,10 @@ Of one task:
   h_HTS      temperature of HTS, and the best one, by entropy
   h_PTS      temperature of PTS, and the best one, by entropy
   PTSvHTS    temperature of PTS against that of HTS
-  reliability  accuracy by confidence, before and after calibration
 """
 
 FIGURE_NAMES = (
-    "class_LTS", "h_HTS", "h_PTS", "PTSvHTS", "reliability", "avg_ECE", "avg_NLL", "cd_ECE", "cd_NLL",
+    "class_LTS", "h_HTS", "h_PTS", "PTSvHTS", "avg_ECE", "avg_NLL", "cd_ECE", "cd_NLL",
 )  # fmt: skip
 
 
@@ -295,10 +291,8 @@ FIGURE_NAMES = (
 @click.argument("folder", metavar="DIR", type=FILE)
 @click.argument("name", metavar="NAME", type=click.Choice(FIGURE_NAMES))
 @click.option("--task", metavar="TASK", help="Task of the figure.  [default: the paper's, or the first]")
-@method_names_option("all; reliability: ts,bayes")
-@click.option(
-    "--n", type=int, help="Rows fitted to, for cd_... and reliability.  [default: fewest; all of the task]"
-)
+@method_names_option("all")
+@click.option("--n", type=int, help="Rows fitted to, for cd_...  [default: the fewest of the study]")
 @click.option("--over", type=click.Choice(["tasks", "datasets"]), help="What mean ranks are averaged over.")
 @click.option("-o", "--out", type=FILE, help="A .png, .svg or .pdf file.  [default: NAME.png in DIR]")
 @force_option

@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from temperance.data.rows_file import RowFile, open_rows
     from temperance.data.tasks import demo_task, simulate
-    from temperance.data.writer import open_writer
 
 # Imported on first use: the simulator needs no files, and the help of a command needs no NumPy.
 _PLACES = {
     "RowFile": "rows_file",
     "demo_task": "tasks",
     "open_rows": "rows_file",
-    "open_writer": "writer",
     "simulate": "tasks",
 }
-__all__ = ["RowFile", "demo_task", "open_rows", "open_writer", "simulate"]
+__all__ = ["RowFile", "demo_task", "open_rows", "simulate"]
 
 
 def __getattr__(name: str) -> Any:

@@ -17,7 +17,6 @@ import_optional("pandas", "study", "the study")
 
 from temperance.study.results import Results
 from temperance.study.runner import run_study
-from temperance.study.tables import make_table
 from temperance.study.tasks import find_tasks
 
-__all__ = ["Results", "find_tasks", "make_table", "run_study"]
+__all__ = ["Results", "find_tasks", "run_study"]

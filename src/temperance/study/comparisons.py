@@ -1,6 +1,6 @@
-"""Methods compared over the tasks of a study: mean ranks, win rates, and improvements over a reference.
+"""Methods compared over the tasks of a study: mean ranks, and improvements over a reference.
 
-All use the scores of the tasks on which every method has one. On each of N tasks the k methods are ranked, 1
+Both use the scores of the tasks on which every method has one. On each of N tasks the k methods are ranked, 1
 is the best, and tied methods share the mean of their ranks. With mean ranks R_j, Friedman's statistic,
 corrected for ties, is
 
@@ -24,7 +24,7 @@ are left out, and the interval is then for further tasks on the same data sets.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -58,8 +58,6 @@ class PairedScores:
         As in the study.
     better : "lower" or "higher"
         Which scores are better.
-    over : "tasks" or "datasets"
-        What means are taken over.
     studied : sequence of TaskFile
         All tasks of the study.
     means : data frame
@@ -69,7 +67,6 @@ class PairedScores:
     metric: str
     n: int
     better: Better
-    over: Over
     studied: Sequence[TaskFile]
     means: pd.DataFrame
 
@@ -103,17 +100,6 @@ class PairedScores:
         """The number of data sets."""
         return int(self.dataset_of.max()) + 1
 
-    @property
-    def blocks(self) -> int:
-        """The number of tasks or data sets that means are taken over."""
-        return len(self.tasks) if self.over == "tasks" else self.datasets
-
-    def by_block(self, values: Matrix) -> Matrix:
-        """Return the values of tasks, the first axis, or their means in each data set."""
-        if self.over == "tasks":
-            return values
-        return np.stack([values[self.dataset_of == i].mean(axis=0) for i in range(self.datasets)])
-
 
 def pair_scores(
     results: Results,
@@ -122,10 +108,8 @@ def pair_scores(
     *,
     methods: Sequence[str] | None = None,
     better: Better | None = None,
-    over: Over = "tasks",
 ) -> PairedScores:
     """Collect the scores of methods on the tasks that have them all; options as for `rank_methods`."""
-    check_choice("over", over, ("tasks", "datasets"))
     check_choice("metric", metric, results.metrics)
     direction = better_scores(metric, better)
     if direction is None:
@@ -142,7 +126,7 @@ def pair_scores(
             "found none.",
             remedy=Remedy("methods", (columns[1:2] or ["ts"],)),
         )
-    return PairedScores(metric, size, direction, over, results.tasks, means)
+    return PairedScores(metric, size, direction, results.tasks, means)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +137,8 @@ class Ranks:
     ----------
     scores : PairedScores
         The ranked scores.
+    over : "tasks" or "datasets"
+        What means are taken over.
     methods : tuple of str
         Methods by mean rank, the best first.
     mean : array
@@ -174,6 +160,7 @@ class Ranks:
     """
 
     scores: PairedScores
+    over: Over
     methods: tuple[str, ...]
     mean: Vector
     statistic: float
@@ -212,17 +199,18 @@ def rank_methods(
     >>> ranks.methods, ranks.mean, round(ranks.p_value, 3)
     (('ts', 'none'), array([1., 2.]), 0.157)
     """
-    scores = pair_scores(results, metric, n, methods=methods, better=better, over=over)
-    ranks = scores.losses.rank(axis="columns").to_numpy()
+    check_choice("over", over, ("tasks", "datasets"))
+    scores = pair_scores(results, metric, n, methods=methods, better=better)
+    ranks = scores.losses.rank(axis="columns")
     if over == "datasets":
-        ranks = pd.DataFrame(scores.by_block(ranks)).rank(axis="columns").to_numpy()
+        ranks = ranks.groupby(scores.dataset_of).mean().rank(axis="columns")
     blocks, k = ranks.shape
-    order = np.argsort(ranks.mean(axis=0), kind="stable")
-    names, mean = tuple(scores.methods[i] for i in order), ranks.mean(axis=0)[order]
-    statistic, p_value = friedman(ranks)
+    mean = ranks.mean().sort_values(kind="stable")
+    names = tuple(mean.index)
+    statistic, p_value = friedman(ranks.to_numpy())
     difference = critical_difference(k, blocks)
-    groups = _groups(names, mean, difference) if p_value < ALPHA else (names,)
-    return Ranks(scores, names, mean, statistic, p_value, difference, groups)
+    groups = _groups(names, mean.to_numpy(), difference) if p_value < ALPHA else (names,)
+    return Ranks(scores, over, names, mean.to_numpy(), statistic, p_value, difference, groups)
 
 
 def friedman(ranks: Matrix) -> tuple[float, float]:
@@ -263,106 +251,6 @@ def _groups(names: Sequence[str], mean: Vector, difference: float) -> tuple[tupl
     ends = np.searchsorted(mean, mean + difference, side="right")
     firsts = [i for i, end in enumerate(ends) if i == 0 or end > ends[i - 1]]
     return tuple(tuple(names[i : ends[i]]) for i in firsts)
-
-
-@dataclass(frozen=True, eq=False)
-class WinRates:
-    """Shares of tasks on which the method of a row beats that of a column. A tie counts half.
-
-    Attributes
-    ----------
-    scores : PairedScores
-        The compared scores.
-    won, tied : arrays of shape (methods, methods)
-        Shares of tasks, by means over draws.
-    of_draws : array of shape (methods, methods)
-        The win rate of single draws, each with the same rows for all methods. The weight of a task does not
-        depend on its number of draws.
-
-    Examples
-    --------
-    >>> from temperance.study.results import example_results
-    >>> rates = win_rates(example_results())
-    >>> rates.rate
-    array([[0.5, 0. ],
-           [1. , 0.5]])
-    >>> rates.overall
-    array([0., 1.])
-    """
-
-    scores: PairedScores
-    won: Matrix
-    tied: Matrix
-    of_draws: Matrix
-
-    @property
-    def rate(self) -> Matrix:
-        """The win rate: won, plus half of those tied. A method against itself has 1/2."""
-        return self.won + self.tied / 2
-
-    @property
-    def overall(self) -> Vector:
-        """The mean win rate of a method against all others."""
-        return _against_others(self.rate)
-
-    @property
-    def overall_of_draws(self) -> Vector:
-        """The same for single draws."""
-        return _against_others(self.of_draws)
-
-
-def win_rates(
-    results: Results,
-    metric: str = "nll",
-    n: int | None = None,
-    *,
-    methods: Sequence[str] | None = None,
-    better: Better | None = None,
-    over: Over = "tasks",
-) -> WinRates:
-    """Compare methods in pairs over the tasks of a study.
-
-    Parameters
-    ----------
-    results, metric, n, methods, better, over
-        As for `rank_methods`.
-
-    Examples
-    --------
-    >>> from temperance.study.results import example_results
-    >>> rates = win_rates(example_results())
-    >>> rates.scores.methods, rates.overall
-    (('none', 'ts'), array([0., 1.]))
-    """
-    scores = pair_scores(results, metric, n, methods=methods, better=better, over=over)
-    sign = 1 if scores.better == "lower" else -1
-    won, tied = _won_and_tied(scores.losses.to_numpy())
-    by_draw = [_won_and_tied(sign * draws) for draws in _paired_draws(results, scores)]
-    of_draws = np.array([won.mean(axis=0) + tied.mean(axis=0) / 2 for won, tied in by_draw])
-    return WinRates(scores, *(scores.by_block(values).mean(axis=0) for values in (won, tied, of_draws)))
-
-
-def _paired_draws(results: Results, scores: PairedScores) -> Iterator[Matrix]:
-    """Yield, for each task, the scores of the draws that all methods have."""
-    every = results.draws(scores.metric, scores.n).unstack("method").reindex(columns=scores.methods)
-    for name in scores.means.index:
-        own = every.loc[name]
-        once = own.columns[own.drop(index=0, errors="ignore").isna().all()]
-        # A method fitted once has the same score in each draw.
-        filled = own.loc[[0]] if len(once) == own.shape[1] else own.fillna(dict(own.loc[0, once]))
-        yield filled.dropna().to_numpy()
-
-
-def _won_and_tied(losses: Matrix) -> tuple[Matrix, Matrix]:
-    """Return, for each row, which methods beat and which tie with each other."""
-    ours, theirs = losses[:, :, None], losses[:, None, :]
-    return (ours < theirs).astype(np.float64), (ours == theirs).astype(np.float64)
-
-
-def _against_others(rates: Matrix) -> Vector:
-    k = len(rates)
-    overall: Vector = (rates.sum(axis=1) - np.diag(rates)) / (k - 1)
-    return overall
 
 
 @dataclass(frozen=True, eq=False)
@@ -407,13 +295,12 @@ def mean_improvements(
     to: str | None = None,
     methods: Sequence[str] | None = None,
     better: Better | None = None,
-    over: Over = "tasks",
 ) -> Improvements:
     """Average the improvements of methods over a reference.
 
     Parameters
     ----------
-    results, metric, n, methods, better, over
+    results, metric, n, methods, better
         As for `rank_methods`.
     to : str, optional
         The reference: a method, or "none" for the uncalibrated classifier. By default "ts" if available.
@@ -427,20 +314,18 @@ def mean_improvements(
     """
     if to is not None and to != UNCALIBRATED and methods is not None and to not in methods:
         methods = [*methods, to]
-    scores = pair_scores(results, metric, n, methods=methods, better=better, over=over)
+    scores = pair_scores(results, metric, n, methods=methods, better=better)
     reference = to or ("ts" if "ts" in scores.methods else UNCALIBRATED)
     check_choice("to", reference, scores.methods)
     scores = _with_ratios(scores, reference)
     with np.errstate(divide="ignore", invalid="ignore"):  # scores of 0 have ratios of 0, infinite ones inf
         logs = np.log(scores.means.div(scores.means[reference], axis="index").to_numpy())
-        ratio = np.exp(scores.by_block(logs).mean(axis=0))
+        ratio = np.exp(logs.mean(axis=0))
     unit: Over = "datasets" if scores.datasets >= MIN_DATASETS else "tasks"
     clusters = scores.dataset_of if unit == "datasets" else np.arange(len(scores.tasks))
-    weights = 1 / np.bincount(scores.dataset_of)[scores.dataset_of] if over == "datasets" else None
     has_interval = len(scores.tasks) > 1
-    low, high = _interval(logs, clusters, weights) if has_interval else [logs[0] * np.nan] * 2
-    beaten = scores.losses.lt(scores.losses[reference], axis="index").to_numpy(np.float64)
-    better_on = scores.by_block(beaten).mean(axis=0)
+    low, high = _interval(logs, clusters) if has_interval else [logs[0] * np.nan] * 2
+    better_on = scores.losses.lt(scores.losses[reference], axis="index").mean().to_numpy()
     columns = {"ratio": ratio, "low": np.exp(low), "high": np.exp(high), "better_on": better_on}
     table = pd.DataFrame(columns, pd.Index(scores.methods, name="method"))
     return Improvements(scores, reference, unit if has_interval else None, table)
@@ -451,7 +336,7 @@ def _with_ratios(scores: PairedScores, reference: str) -> PairedScores:
     if (scores.means < 0).any(axis=None):
         raise InputError(
             f"ratios need scores that are not negative; found {scores.means.min(axis=None):.4g} for "
-            f"{scores.metric}. Use ranks or win rates."
+            f"{scores.metric}. Use ranks."
         )
     its = scores.means[reference]
     kept = scores.means[(its > 0) & (its < np.inf)]
@@ -462,13 +347,12 @@ def _with_ratios(scores: PairedScores, reference: str) -> PairedScores:
     return replace(scores, means=kept)
 
 
-def _interval(logs: Matrix, clusters: Indices, weights: Vector | None) -> tuple[Vector, Vector]:
-    """Return Student's interval of weighted means over clusters; nan where a ratio is 0 or infinite."""
-    weight = np.ones(len(logs)) if weights is None else weights
+def _interval(logs: Matrix, clusters: Indices) -> tuple[Vector, Vector]:
+    """Return Student's interval of means over clusters; nan where a ratio is 0 or infinite."""
     finite = np.isfinite(logs).all(axis=0)
-    total = np.bincount(clusters, weight)
+    total = np.bincount(clusters)
     summed = np.zeros((len(total), logs.shape[1]))
-    np.add.at(summed, clusters, weight[:, None] * np.where(finite, logs, 0.0))
+    np.add.at(summed, clusters, np.where(finite, logs, 0.0))
     mean = summed.sum(axis=0) / total.sum()
     without_one = (summed.sum(axis=0) - summed) / (total.sum() - total)[:, None]
     error = np.sqrt(((without_one - mean) ** 2).sum(axis=0) * (1 - 1 / len(total)))

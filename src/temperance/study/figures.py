@@ -13,21 +13,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from temperance.display import ClassTemperatureDisplay, ReliabilityDisplay
+from temperance.display import ClassTemperatureDisplay
 from temperance.display.axes import blank_figure, draw_chart
 from temperance.display.base import Display
 from temperance.errors import InputError
 from temperance.files import atomic_file, check_writable
 from temperance.inputs.validation import check_choice
 from temperance.study.comparisons import Over, rank_methods
-from temperance.study.names import task_name
 from temperance.study.results import Results
 from temperance.study.summary_figures import draw_averages, draw_ranks
 from temperance.study.tables import papers_task
 from temperance.study.task_figures import (
     class_temperatures,
     entropy_temperatures,
-    reliability_display,
     two_temperatures,
 )
 from temperance.study.tasks import TaskFile
@@ -40,7 +38,6 @@ _COMPUTED: dict[str, Callable[..., Display]] = {
     "h_HTS": partial(entropy_temperatures, method="hts"),
     "h_PTS": partial(entropy_temperatures, method="pts"),
     "PTSvHTS": two_temperatures,
-    "reliability": reliability_display,
 }
 ON_A_TASK = tuple(_COMPUTED)
 """The figures of one task; the others show the whole study."""
@@ -49,8 +46,8 @@ FIGURES = (*ON_A_TASK, "avg_ECE", "avg_NLL", "cd_ECE", "cd_NLL")
 
 OPTIONS: dict[str, tuple[str, ...]] = {
     "task": ON_A_TASK,
-    "methods": ("avg_ECE", "avg_NLL", "cd_ECE", "cd_NLL", "reliability"),
-    "n": ("cd_ECE", "cd_NLL", "reliability"),
+    "methods": ("avg_ECE", "avg_NLL", "cd_ECE", "cd_NLL"),
+    "n": ("cd_ECE", "cd_NLL"),
     "over": ("cd_ECE", "cd_NLL"),
 }
 """The figures that each option applies to."""
@@ -146,9 +143,9 @@ def draw_figure(
     task : str, optional
         Name of the task, for figures of one task; by default as `figure_task` chooses.
     methods : sequence of str, optional
-        For averages, ranks and reliability.
+        For averages and ranks.
     n : int, optional
-        Rows fitted to: for ranks by default the fewest of the study, for reliability all of the task.
+        Rows fitted to, for ranks; by default the fewest of the study.
     over : "tasks" or "datasets", optional
         What mean ranks are averaged over.
     """
@@ -164,40 +161,17 @@ def draw_figure(
     if kind == "cd":
         return draw_ranks(rank_methods(results, metric.lower(), n, methods=methods, over=over or "tasks"))
     chosen = figure_task(results, task)
-    if name == "reliability":
-        return _draw_reliability(chosen, reliability_display(results, chosen, methods, n), n)
     shown = _COMPUTED[name](results, chosen)
     chart = shown.chart(flat=False) if isinstance(shown, ClassTemperatureDisplay) else shown.chart()
     # In inches: one column of a journal, two for many classes.
     wide, square = name == "class_LTS" and chosen.classes > 15, name == "PTSvHTS"
     figure = blank_figure(7.0 if wide else 3.4, 3.7 if square else 3.0)
-    draw_chart(figure.subplots(), replace(chart, title=_title(task_name(chosen), figure.get_figwidth())))
+    draw_chart(figure.subplots(), replace(chart, title=_title(chosen.title, figure.get_figwidth())))
     if square:
         figure.supxlabel(chart.caption, fontsize=7)
         figure.axes[0].set_aspect("equal")
     else:  # below the axes: there is no room among the dots
         figure.legend(loc="outside lower center", ncols=2, frameon=False)
-    return figure
-
-
-def _draw_reliability(task: TaskFile, display: ReliabilityDisplay, n: int | None) -> Figure:
-    """Draw the diagram with the shares of rows below it; the legend has the ECE of each method."""
-    chart = display.chart()
-    assert chart.below is not None  # of a reliability diagram
-    figure = blank_figure(3.4, 4.2)
-    top, below = figure.subplots(2, 1, sharex=True, height_ratios=(4, 1))
-    fitted = "all" if n is None or n >= task.rows else n
-    title = _title(f"{task_name(task)}, fitted to {fitted} rows", figure.get_figwidth())
-    draw_chart(below, chart.below)
-    marks = [
-        replace(mark, label=f"{mark.label}: ECE {100 * display.diagrams[mark.method].error:.2f} %")
-        if mark.label and mark.method
-        else mark
-        for mark in chart.marks
-    ]
-    draw_chart(top, replace(chart, title=title, marks=marks))
-    top.label_outer()
-    figure.legend(*top.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
     return figure
 
 

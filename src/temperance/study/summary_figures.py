@@ -11,7 +11,7 @@ that of J. Demsar, JMLR 7, 2006: the best on the left, the critical difference a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +25,8 @@ from temperance.display.axes import blank_figure
 from temperance.display.chart import tick_labels
 from temperance.errors import InputError
 from temperance.study.comparisons import ALPHA, Ranks
-from temperance.study.names import dataset_name
 from temperance.study.results import Results
-from temperance.study.tables import p_value_in_words, unit_of
+from temperance.study.tables import p_value_in_words, record_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +36,8 @@ _REFERENCE_METHOD = "ts"
 _GREY = "0.4"
 _MARKER_AREAS = {"*": 1.8, "D": 0.7}  # factors of markers that look smaller or larger than others
 _STEP, _BAR_STEP = 0.2, 0.1  # inches from one label to the next, and from one bar to the next
-_KNEE: dict[str, Any] = {"linestyle": ":", "color": "0.5", "linewidth": 0.8}
+_LINEAR = 0.02  # ratios this close to 1 are on a linear scale
+_TICKS = np.array([0.2, 0.5, 0.8, 0.9, 0.95, 0.98, 1, 1.02, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 30, 100, 1000])
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,65 +73,11 @@ def averages(results: Results, metric: str, methods: Sequence[str] | None = None
                 pd.DataFrame({n: getattr(frame, name)() for n, frame in some.items()})
                 for name in ("mean", "sem", "count")
             )
-        panels.append(Panel(dataset_name(title), len(tasks), mean, error, count))
+        panels.append(Panel(title, len(tasks), mean, error, count))
     return panels
 
 
 # ---- drawing
-
-
-@dataclass(frozen=True)
-class _Scale:
-    """A scale that is linear up to `knee`, and logarithmic and much narrower from there to `high`.
-
-    A method that fails with few rows is several times worse than TS, while methods that work differ by a few
-    percent. A linear or a logarithmic scale could show only one of the two.
-    """
-
-    low: float
-    knee: float
-    high: float
-
-    @classmethod
-    def of(cls, ratios: Matrix, errors: Matrix | float = 0.0) -> _Scale:
-        """Return a scale that contains ratios with their errors; those below the knee set its lower end."""
-        known = np.append(ratios[np.isfinite(ratios)], 1.0)
-        bars = np.append(np.nan_to_num(np.broadcast_to(errors, ratios.shape))[np.isfinite(ratios)], 0.0)
-        most = np.quantile(known, 0.75)
-        low, high = (known - bars)[known <= most].min(), (known + bars).max()
-        knee = max(most, 2.0 - low)  # as far above 1 as the best ratio is below
-        low -= 0.08 * (knee - low) + 0.002
-        if high - low > 3 * (knee - low):
-            return cls(low, knee, 1.15 * high)
-        end = high + 0.08 * (high - low)
-        return cls(low, end, end)
-
-    @property
-    def is_bent(self) -> bool:
-        return self.high > self.knee
-
-    def functions(self) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
-        """Return the scale and its inverse: the logarithmic part has a third of the height."""
-        width = 0.5 * (self.knee - self.low) / np.log(self.high / self.knee)
-
-        def forward(y: Any) -> Any:
-            return np.where(
-                y < self.knee, y, self.knee + width * np.log(np.maximum(y, self.knee) / self.knee)
-            )
-
-        def backward(y: Any) -> Any:
-            return np.where(
-                y < self.knee, y, self.knee * np.exp((np.maximum(y, self.knee) - self.knee) / width)
-            )
-
-        return forward, backward
-
-    def far_ticks(self) -> list[float]:
-        """Return round numbers of the logarithmic part, at most four."""
-        powers = 10.0 ** np.arange(0, 1 + np.ceil(np.log10(self.high)))
-        round_ones = np.concatenate([[1.5 * p, 2 * p, 3 * p, 5 * p, 10 * p] for p in powers])
-        inside = round_ones[(round_ones > 1.08 * self.knee) & (round_ones < self.high)]
-        return [float(tick) for tick in inside[:: -(-len(inside) // 4)]] if len(inside) else []
 
 
 def draw_averages(results: Results, metric: str, methods: Sequence[str] | None = None) -> Figure:
@@ -142,26 +88,47 @@ def draw_averages(results: Results, metric: str, methods: Sequence[str] | None =
     # In inches: one column of a journal for one panel, two for more.
     figure = blank_figure(3.4 if across == 1 else 7.0, 0.7 + 2.3 * down)
     grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
-    scale = _Scale.of(*(np.stack([getattr(panel, name) for panel in panels]) for name in ("ratio", "error")))
+    limits = _limits(*(np.stack([getattr(panel, name) for panel in panels]) for name in ("ratio", "error")))
     for ax, panel in zip(grid.flat, panels, strict=False):
-        _draw_panel(ax, panel, scale)
+        _draw_panel(ax, panel, limits)
     for ax in grid.flat[len(panels) :]:
         ax.set_axis_off()
     for ax in grid[:, 0]:
         ax.set_ylabel(f"{metric.upper()} relative to TS")
-    _add_legend(figure, results, panels, scale)
+    _add_legend(figure, results, panels)
     return figure
 
 
-def _draw_panel(ax: Axes, panel: Panel, scale: _Scale) -> None:
-    ticks = [y for y, _ in tick_labels(scale.low, scale.knee)]
-    if scale.is_bent:
-        ax.set_yscale("function", functions=scale.functions())
-        ticks = [*(y for y in ticks if y < scale.knee), *scale.far_ticks()]
-        ax.axhline(scale.knee, zorder=1, **_KNEE)
+def _limits(ratios: Matrix, errors: Matrix) -> tuple[float, float]:
+    """Return limits that contain 1, and all finite ratios with their bars."""
+    known, bars = np.append(ratios[np.isfinite(ratios)], 1.0), np.nan_to_num(errors[np.isfinite(ratios)])
+    reach = np.append(bars, 0.0)
+    low, high = _scaled(np.array([(known - reach).min(), (known + reach).max()]))
+    margin = 0.06 * (high - low) + 0.1
+    return _unscaled(low - margin), _unscaled(high + margin)
+
+
+def _scaled(ratio: Any) -> Any:
+    """Return the place of a ratio on a scale that is linear about 1, and logarithmic far from it.
+
+    A method that fails with few rows is several times worse than TS, while methods that work differ by a few
+    percent. A linear or a logarithmic scale could show only one of the two.
+    """
+    return np.arcsinh((ratio - 1) / _LINEAR)
+
+
+def _unscaled(place: Any) -> Any:
+    return 1 + _LINEAR * np.sinh(place)
+
+
+def _draw_panel(ax: Axes, panel: Panel, limits: tuple[float, float]) -> None:
+    ax.set_yscale("function", functions=(_scaled, _unscaled))
+    ticks = _TICKS[(limits[0] < _TICKS) & (limits[1] > _TICKS)].tolist()
+    if len(ticks) < 3:
+        ticks = [y for y, _ in tick_labels(*limits)]
     ax.set_yticks(ticks, [f"{y:g}" for y in ticks])
     ax.set_yticks([], minor=True)
-    ax.set_ylim(scale.low, scale.high)
+    ax.set_ylim(limits)
     ax.axhline(1.0, zorder=1, color=_GREY, linewidth=1.0)
     methods = panel.ratio.index
     for at, method in enumerate(methods):
@@ -207,7 +174,7 @@ def _areas(sizes: Sequence[int]) -> Matrix:
     return 9.0 + (50.0 - 9.0) * share  # points squared
 
 
-def _add_legend(figure: Figure, results: Results, panels: Sequence[Panel], scale: _Scale) -> None:
+def _add_legend(figure: Figure, results: Results, panels: Sequence[Panel]) -> None:
     from matplotlib.lines import Line2D
 
     look: dict[str, Any] = {"linestyle": "", "marker": "o", "color": _GREY}
@@ -221,8 +188,6 @@ def _add_legend(figure: Figure, results: Results, panels: Sequence[Panel], scale
         )
     if any((panel.count < panel.tasks).any(axis=None) for panel in panels):
         entries.append(Line2D([], [], markersize=5, fillstyle="none", label="mean of fewer tasks", **look))
-    if scale.is_bent:
-        entries.append(Line2D([], [], label="logarithmic above", **_KNEE))
     is_short = min(task.rows for task in results.tasks) < results.sizes[-1]
     fewer = ", or all of a task with fewer" if is_short else ""
     legend: dict[str, Any] = {"title": f"rows fitted to{fewer}", "title_fontsize": 7, "frameon": False}
@@ -269,8 +234,8 @@ def draw_ranks(ranks: Ranks) -> Figure:
 
 def _ranks_title(ranks: Ranks) -> str:
     scores = ranks.scores
-    counted = f"{len(scores.tasks)} tasks of " if scores.over == "tasks" else ""
-    metric = unit_of(scores.metric).title.replace(" in %", "")
+    counted = f"{len(scores.tasks)} tasks of " if ranks.over == "tasks" else ""
+    metric = record_of(scores.metric).label
     test = f"Friedman test: {p_value_in_words(ranks.p_value)}"
     words = f"mean rank by {metric}, N = {scores.n}, {counted}{scores.datasets} data sets ({test})"
     return words if ranks.p_value < ALPHA else f"{words}: no difference"

@@ -29,14 +29,11 @@ from temperance.study.comparisons import (
     Improvements,
     PairedScores,
     Ranks,
-    WinRates,
 )
-from temperance.study.names import dataset_name, model_name, task_name
-from temperance.study.paper import DRAWS as PAPER_DRAWS
 from temperance.study.results import Results
-from temperance.study.tables import Kind, Table, Unit, p_value_in_words, unit_of
+from temperance.study.tables import Kind, Table, p_value_in_words, record_of
 
-Summary = Ranks | WinRates | Improvements
+Summary = Ranks | Improvements
 
 
 class Cell(NamedTuple):
@@ -91,9 +88,7 @@ def _sheet_of(table: Table | Summary) -> Sheet:
     """Return a table or a summary as a sheet."""
     if isinstance(table, Table):
         return _table_sheet(table)
-    if isinstance(table, Ranks):
-        return _ranks_sheet(table)
-    return _wins_sheet(table) if isinstance(table, WinRates) else _improvements_sheet(table)
+    return _ranks_sheet(table) if isinstance(table, Ranks) else _improvements_sheet(table)
 
 
 def to_markdown(table: Table | Summary) -> str:
@@ -101,15 +96,15 @@ def to_markdown(table: Table | Summary) -> str:
 
     Parameters
     ----------
-    table : Table, Ranks, WinRates or Improvements
-        From `make_table`, `rank_methods`, `win_rates` or `mean_improvements`.
+    table : Table, Ranks or Improvements
+        From `make_table`, `rank_methods` or `mean_improvements`.
 
     Examples
     --------
-    >>> from temperance.study import make_table
+    >>> from temperance.study.tables import make_table
     >>> from temperance.study.results import example_results
     >>> print(to_markdown(make_table(example_results())).splitlines()[2])
-    | CIFAR-10 | a             |       0.8000 | **0.4000** |
+    | cifar10  | a             |       0.8000 | **0.4000** |
     """
     sheet = _sheet_of(table)
     lines = [[MARKDOWN.text(words) for words in sheet.head]]
@@ -132,12 +127,12 @@ def to_latex(table: Table | Summary) -> str:
 
     Parameters
     ----------
-    table : Table, Ranks, WinRates or Improvements
-        From `make_table`, `rank_methods`, `win_rates` or `mean_improvements`.
+    table : Table, Ranks or Improvements
+        From `make_table`, `rank_methods` or `mean_improvements`.
 
     Examples
     --------
-    >>> from temperance.study import make_table
+    >>> from temperance.study.tables import make_table
     >>> from temperance.study.results import example_results
     >>> "textbf{0.4000}" in to_latex(make_table(example_results()))
     True
@@ -176,16 +171,16 @@ def to_csv(table: Table | Summary) -> str:
     """Return a table as CSV: a column for each method, and one for its standard error, such as `hts_se`.
 
     `rows` is the number of rows that methods were fitted to. Missing values are empty. Ranks and improvements
-    have a line for each method, win rates one for each pair.
+    have a line for each method.
 
     Parameters
     ----------
-    table : Table, Ranks, WinRates or Improvements
-        From `make_table`, `rank_methods`, `win_rates` or `mean_improvements`.
+    table : Table, Ranks or Improvements
+        From `make_table`, `rank_methods` or `mean_improvements`.
 
     Examples
     --------
-    >>> from temperance.study import make_table
+    >>> from temperance.study.tables import make_table
     >>> from temperance.study.results import example_results
     >>> print(to_csv(make_table(example_results())), end="")
     dataset,model,rows,classes,none,ts
@@ -227,11 +222,10 @@ def _table_sheet(table: Table) -> Sheet:
     blocks: list[tuple[str, list[Line]]] = []
     for i, line in table.lines.iterrows():
         if not blocks or line["dataset"] != table.lines.at[i - 1, "dataset"]:
-            blocks.append((dataset_name(line["dataset"]), []))
-        is_task, in_group = line["kind"] == "task", line["dataset"] != ""
-        label = model_name(line["label"]) if is_task else line["label"]
-        short = "*" if is_task and line["task"].rows < table.n else ""
-        cells = [Cell(f"{label}{short}"), *_cells(table, i, line["kind"])]
+            blocks.append((line["dataset"], []))
+        in_group = line["dataset"] != ""
+        short = "*" if line["kind"] == "task" and line["task"].rows < table.n else ""
+        cells = [Cell(f"{line['label']}{short}"), *_cells(table, i, line["kind"])]
         blocks[-1][1].append(Line(cells, line["kind"] == "average" and in_group))
     head = ["Data set", "Task", *(method_style(key).label for key in table.methods)]
     return Sheet(head, blocks, _notes(table), _data(table), left=2)
@@ -243,22 +237,11 @@ def _cells(table: Table, line: int, kind: Kind) -> list[Cell]:
         value, error = table.value.at[line, key], table.error.at[line, key]
         if np.isnan(value):
             cells.append(Cell(MISSING if kind in ("task", "average") else ""))
-        elif kind == "difference":
-            cells.append(Cell(shown_difference(value, error, table.unit)))
         else:
-            number = table.unit.shown(value, kind) if np.isfinite(value) else INFINITY
-            spread = f" ± {table.unit.shown(error)}" if table.errors and np.isfinite(error) else ""
+            number = table.shown(value, kind) if np.isfinite(value) else INFINITY
+            spread = f" ± {table.shown(error)}" if table.errors and np.isfinite(error) else ""
             cells.append(Cell(spread, number) if key in best else Cell(number + spread))
     return cells
-
-
-def shown_difference(difference: float, error: float, unit: Unit) -> str:
-    """Return a difference in standard errors, or in units of the metric without one; = if not visible."""
-    if not float(unit.shown(abs(difference))):
-        return "="
-    if np.isfinite(error):
-        return f"{difference / error:+.1f} se".replace("-", MINUS)
-    return f"{MINUS if difference < 0 else '+'}{unit.shown(abs(difference))}"
 
 
 def _data(table: Table) -> pd.DataFrame:
@@ -281,6 +264,7 @@ def _data(table: Table) -> pd.DataFrame:
 
 def _notes(table: Table) -> list[str]:
     """Return the notes of a table, the caption first."""
+    record = record_of(table.metric)
     tasks = table.of_kind("task")["task"]
     spread = ", ± its standard error" if table.errors else ""
     whole = any(task.rows <= table.n for task in tasks)
@@ -289,19 +273,19 @@ def _notes(table: Table) -> list[str]:
     if table.better is not None:
         direction = f"{table.better.capitalize()} is better, the best of a row is bold."
     notes = [
-        f"{table.unit.title} on test rows of methods fitted to {table.n} validation rows: "
-        f"mean of {_draws(table)}{spread}{once}. {direction}"
+        f"{record.label}{' in %' * (record.unit == '%')} on test rows of methods fitted to {table.n} "
+        f"validation rows: mean of {_draws(table)}{spread}{once}. {direction}"
     ]
     if len(table.of_kind("average")):
         notes.append(
             "Avg. relative: mean over tasks, if all have it, of a score divided by the uncalibrated one."
         )
-        if left_out := "; ".join(map(task_name, table.left_out)):
+        if left_out := "; ".join(task.title for task in table.left_out):
             notes.append(
                 f"Not in averages, as the uncalibrated score is missing, zero or infinite: {left_out}."
             )
     short = [task for task in tasks if task.rows < table.n]
-    if counts := "; ".join(f"{task_name(task)}: {task.rows}" for task in short):
+    if counts := "; ".join(f"{task.title}: {task.rows}" for task in short):
         notes.append(f"* all rows, fewer than {table.n}: {counts}.")
     if table.paper and table.of_kind("paper").empty:
         notes.append("No task of the study is one of the paper's.")
@@ -310,12 +294,6 @@ def _notes(table: Table) -> list[str]:
             "(paper: ...): the paper's results for the same classifier, recognised by its uncalibrated ECE, "
             "NLL and Brier score. The paper's ETS minimises the Brier score: it is under ETS-Brier."
         )
-        if table.errors:
-            notes.append(
-                "(difference): ours minus the paper's, in standard errors (se) of the difference; the paper "
-                f"gives no errors, and its {PAPER_DRAWS} draws are assumed to vary as ours do. If our error "
-                "is missing or rounds to zero: the difference itself; = if both numbers are equal as shown."
-            )
     return notes
 
 
@@ -337,7 +315,7 @@ def _draws(table: Table) -> str:
     return f"{usual} draw{'' if usual == '1' else 's'}{f' (of {others})' if others else ''}"
 
 
-# ---- ranks, win rates, improvements
+# ---- ranks, improvements
 
 
 def _lines(rows: Sequence[Sequence[str]]) -> list[tuple[str, list[Line]]]:
@@ -362,14 +340,22 @@ def _ranks_sheet(ranks: Ranks) -> Sheet:
     else:
         test += f"It finds no difference at {ALPHA:.0%}, so all methods share a letter."
     scores = ranks.scores
-    caption = f"Mean rank by {_about(scores)} over {_blocks(scores)}; 1 is the best."
+    counted = _tasks(scores)
+    if ranks.over == "datasets":
+        counted = f"{scores.datasets} data sets, each counting once ({counted})"
+    caption = f"Mean rank by {_about(scores)} over {counted}; 1 is the best."
     dependence = []
-    if scores.over == "tasks" and scores.datasets < len(scores.tasks):
+    if ranks.over == "tasks" and scores.datasets < len(scores.tasks):
         dependence.append(
             "The test assumes independent tasks. Tasks of one data set are not independent, so p is too "
             "small. Count each data set once to avoid this."
         )
-    columns = {"method": ranks.methods, "mean_rank": ranks.mean, "groups": letters, "tasks": scores.blocks}
+    columns = {
+        "method": ranks.methods,
+        "mean_rank": ranks.mean,
+        "groups": letters,
+        "tasks": len(scores.tasks),
+    }
     tests = {"friedman": ranks.statistic, "p_value": ranks.p_value}
     data = pd.DataFrame(columns | tests | {"critical_difference": ranks.critical_difference})
     return Sheet(
@@ -385,37 +371,6 @@ def _ranks_sheet(ranks: Ranks) -> Sheet:
     )
 
 
-def _wins_sheet(wins: WinRates) -> Sheet:
-    scores = wins.scores
-    order = np.argsort(-wins.overall, kind="stable")
-    labels = [method_style(scores.methods[i]).label for i in order]
-    rows = []
-    for i, label in zip(order, labels, strict=True):
-        pairs = ["" if i == j else _percent(wins.rate[i, j]) for j in order]
-        rows.append([label, _percent(wins.overall[i]), _percent(wins.overall_of_draws[i]), *pairs])
-    caption = (
-        f"Win rates by {_about(scores)} over {_blocks(scores)}: how often, in %, the method of a "
-        "row beats that of a column, by its mean over draws. A tie counts half."
-    )
-    overall = "All: against all others. Draws: the same for single draws, each with the same rows for all."
-    columns = {
-        "won": wins.won,
-        "tied": wins.tied,
-        "win_rate": wins.rate,
-        "win_rate_of_draws": wins.of_draws,
-    }
-    data = pd.DataFrame(
-        {"method": scores.methods[i], "opponent": scores.methods[j]}
-        | {name: rates[i, j] for name, rates in columns.items()}
-        for i in order
-        for j in order
-        if i != j
-    )
-    return Sheet(
-        ["Method", "All", "Draws", *labels], _lines(rows), [caption, overall, *_left_out(scores)], data
-    )
-
-
 def _improvements_sheet(found: Improvements) -> Sheet:
     scores, reference = found.scores, method_style(found.reference).label
     gains = found.improvement(found.table["ratio"]).drop(found.reference)
@@ -426,12 +381,12 @@ def _improvements_sheet(found: Improvements) -> Sheet:
         known = np.isfinite(ends).all()
         interval = " to ".join(_signed_percent(end) for end in sorted(ends)) if known else MISSING
         rows.append(
-            [method_style(method).label, _signed_percent(gain), interval, _percent(line["better_on"])]
+            [method_style(method).label, _signed_percent(gain), interval, f"{100 * line['better_on']:.0f}"]
         )
     data = data.reset_index()
     data.insert(1, "reference", found.reference)
     caption = (
-        f"Mean improvement over {reference} in %, by {_about(scores)} over {_blocks(scores)}: "
+        f"Mean improvement over {reference} in %, by {_about(scores)} over {_tasks(scores)}: "
         f"geometric mean of the ratios of scores, positive where the method is better than {reference}."
     )
     interval_note = "Interval: none, since one task has no spread."
@@ -454,24 +409,17 @@ def _improvements_sheet(found: Improvements) -> Sheet:
 
 def _about(scores: PairedScores) -> str:
     direction = "" if scores.better == "lower" else ", higher is better,"
-    return f"{unit_of(scores.metric).title.replace(' in %', '')}{direction} with {scores.n} rows"
+    return f"{record_of(scores.metric).label}{direction} with {scores.n} rows"
 
 
-def _blocks(scores: PairedScores) -> str:
+def _tasks(scores: PairedScores) -> str:
     tasks = f"{len(scores.tasks)} task{'s' * (len(scores.tasks) != 1)}"
-    datasets = f"{scores.datasets} data set{'s' * (scores.datasets != 1)}"
-    if scores.over == "tasks":
-        return f"{tasks} of {datasets}"
-    return f"{datasets}, each counting once whatever its number of tasks ({tasks})"
+    return f"{tasks} of {scores.datasets} data set{'s' * (scores.datasets != 1)}"
 
 
 def _left_out(scores: PairedScores) -> list[str]:
-    names = "; ".join(map(task_name, scores.left_out))
+    names = "; ".join(task.title for task in scores.left_out)
     return [f"Left out, since a score is missing or has no ratio: {names}."] if names else []
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f}"
 
 
 def _signed_percent(change: float) -> str:

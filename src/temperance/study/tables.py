@@ -1,7 +1,7 @@
 """The results of a study as a table in the paper's layout: tasks by methods, with averages.
 
 This module has the numbers; `table_text` writes them as Markdown, LaTeX or CSV. All numbers are in natural
-units, an ECE is a fraction; the `Unit` of a metric says how it is shown.
+units, an ECE is a fraction; the record of a metric says how it is shown.
 
 An average is the mean over tasks of a method's score divided by the uncalibrated one. It is shown only if all
 tasks have the method, since averages over different tasks cannot be compared. A task whose uncalibrated score
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -26,43 +26,19 @@ from temperance.study import paper as _paper
 from temperance.study.results import Better, Results, better_scores
 from temperance.study.tasks import TaskFile
 
-Kind = Literal["task", "paper", "difference", "average"]
+Kind = Literal["task", "paper", "average"]
 
-
-@dataclass(frozen=True)
-class Unit:
-    """How a metric is shown: its name, a factor, and decimals of scores and of averages of ratios."""
-
-    title: str
-    factor: float
-    decimals: int
-    ratio_decimals: int
-
-    def shown(self, value: float, kind: Kind = "task") -> str:
-        """Return a finite number as it is shown."""
-        if kind == "average":
-            return f"{value:.{self.ratio_decimals}f}"
-        return f"{self.factor * value:.{self.decimals}f}"
-
-
-def _unit(metric: Metric, bins: str = "") -> Unit:
-    percent = metric.unit == "%"
-    title = f"{metric.label}{' in %' if percent else ''}{bins}"
-    return Unit(title, metric.factor, metric.decimals, 2 if percent else 3)
-
-
-UNITS: dict[str, Unit] = {
-    "nll": _unit(METRICS["nll"]),
-    "ece": _unit(METRICS["ece"], " (50 bins)"),
-    "ece15": _unit(METRICS["ece"], " (15 bins)"),
-    "brier": _unit(METRICS["brier"]),
+_RECORDS: dict[str, Metric] = {
+    "ece": replace(METRICS["ece"], label="ECE (50 bins)"),
+    "ece15": replace(METRICS["ece"], label="ECE (15 bins)"),
+    "nll": METRICS["nll"],
+    "brier": METRICS["brier"],
 }
-"""As in the paper, except ratios of NLL and Brier score, whose fourth decimal is not meaningful."""
 
 
-def unit_of(metric: str) -> Unit:
-    """Return how a metric is shown; a metric from outside is not scaled."""
-    return UNITS.get(metric, Unit(metric, 1.0, 4, 3))
+def record_of(metric: str) -> Metric:
+    """Return how a metric is called and shown; a metric from outside is not scaled."""
+    return _RECORDS.get(metric, Metric(label=metric, help="", interval="none", range=(-math.inf, math.inf)))
 
 
 def p_value_in_words(p: float) -> str:
@@ -83,7 +59,7 @@ class Table:
         for averages. The average over all tasks comes last, without a data set.
     value, error, draws : data frames
         For each line and method, the number, its standard error and how many draws it is a mean of; nan
-        where there is none. A `difference` is ours minus the paper's, with its standard error.
+        where there is none.
     left_out : tuple of TaskFile
         Tasks that are left out of averages.
     errors, paper : bool
@@ -103,10 +79,9 @@ class Table:
     paper: bool
     better: Better | None
 
-    @property
-    def unit(self) -> Unit:
-        """How the numbers are shown."""
-        return unit_of(self.metric)
+    def shown(self, value: float, kind: Kind = "task") -> str:
+        """Return a finite number as it is shown; averages are of ratios, which have no unit."""
+        return f"{value:.3f}" if kind == "average" else record_of(self.metric).shown(value)
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -124,7 +99,7 @@ class Table:
         numbers = numbers[np.isfinite(numbers)]
         if self.better is None or len(numbers) < 2 or kind not in ("task", "average"):
             return set()
-        shown = numbers.map(lambda value: self.unit.shown(value, kind))
+        shown = numbers.map(lambda value: self.shown(value, kind))
         top = numbers.idxmin() if self.better == "lower" else numbers.idxmax()
         return set(shown.index[shown == shown[top]])
 
@@ -156,7 +131,7 @@ def make_table(
     errors : bool
         Show the standard errors of means over draws.
     paper : bool
-        Add the paper's results to the tasks that it has and, with `errors`, the differences.
+        Add the paper's results to the tasks that it has.
     better : "lower" or "higher", optional
         Which scores of a metric from outside are better. Without it nothing is marked as the best.
 
@@ -184,10 +159,7 @@ def make_table(
             lines.append(_Line(dataset, "task", task.model, task, *(part.loc[task.name] for part in ours)))
             if paper and (found := papers_task(results, task)):
                 theirs = pd.Series(_paper.paper_figures(found, size, metric)).reindex(columns)
-                gap = difference(*lines[-1][-3:], theirs, unit_of(metric))
                 lines.append(_Line(dataset, "paper", f"(paper: {found.model})", task, theirs))
-                if errors:
-                    lines.append(_Line(dataset, "difference", "(difference)", task, *gap))
         if len(tasks) > 1:
             lines.append(_Line(dataset, "average", "Avg. relative", None, _average(ratios, tasks)))
     if len(results.datasets()) > 1:
@@ -230,17 +202,3 @@ def papers_task(results: Results, task: TaskFile) -> _paper.PaperTask | None:
         for metric in _paper.METRICS
     }
     return None if np.isnan(list(scores.values())).any() else _paper.recognise(scores)
-
-
-def difference(
-    ours: pd.Series, error: pd.Series, draws: pd.Series, paper: pd.Series, unit: Unit
-) -> tuple[pd.Series, pd.Series]:
-    """Return, for each method, ours minus the paper's, and its standard error; nan where there is none.
-
-    The paper has no standard errors: its draws are assumed to vary as ours do, so with as many draws its
-    error equals ours. If ours is unknown, or rounds to zero, the rounding of the paper's number dominates,
-    and there is no error.
-    """
-    difference = (ours - paper).where(np.isfinite(ours) & np.isfinite(paper))
-    known = error.map(lambda value: bool(np.isfinite(value)) and float(unit.shown(value)) > 0)
-    return difference, (error * np.sqrt(1 + draws / _paper.DRAWS)).where(known)

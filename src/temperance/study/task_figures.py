@@ -1,4 +1,4 @@
-"""The figures of one task: the paper's four of temperatures, and the reliability diagram.
+"""The figures of one task: the paper's four of temperatures.
 
 The store of a study has only scores, so the methods are fitted again, with the rows and the random seed of
 the study: to all validation rows, or to its own small subsamples. The best temperatures are those of TS
@@ -8,7 +8,6 @@ fitted to groups of test rows.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -16,17 +15,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from temperance.calibrators import UNCALIBRATED, method_style
+from temperance.calibrators import method_style
 from temperance.calibrators.external_methods import find_methods, fit
 from temperance.calibrators.hnlts import log_normalised_entropy
-from temperance.comparison.rows import predict
 from temperance.core.arrays import Matrix, Vector
-from temperance.display import ClassTemperatureDisplay, ReliabilityDisplay, TemperatureDisplay
+from temperance.display import ClassTemperatureDisplay, TemperatureDisplay
 from temperance.display.base import Display
 from temperance.display.chart import Axis, Chart, Dots, Line, Mark, Rule, Text, outside, robust_limits
 from temperance.display.temperature import MIN_ROWS, as_rows, temperatures
 from temperance.errors import InputError
-from temperance.metrics import reliability
 from temperance.study.protocol import WorkUnit
 from temperance.study.results import Results
 from temperance.study.tasks import TaskFile, load_task
@@ -132,11 +129,6 @@ class TwoTemperatures(Display):
         return float(pd.DataFrame([self.hts, self.pts]).T.corr().iat[0, 1])
 
     @property
-    def slope(self) -> float:
-        """The least-squares slope of PTS on HTS: 1 if they rise together."""
-        return self.correlation * float(self.pts.std() / self.hts.std()) if np.ptp(self.hts) else np.nan
-
-    @property
     def limits(self) -> tuple[float, float]:
         """Limits for both axes, which leave out outliers."""
         both = np.concatenate([self.hts, self.pts])
@@ -165,7 +157,7 @@ class TwoTemperatures(Display):
         spearman, pearson = self.rank_correlation, self.correlation
         if np.isnan(spearman):
             return "no correlation: one of them has the same T for all rows"
-        words = f"correlation: of ranks {spearman:.2f}, Pearson's {pearson:.2f} (slope {self.slope:.2f})"
+        words = f"correlation: of ranks {spearman:.2f}, Pearson's {pearson:.2f}"
         return f"{words}\n{100 * self.outside:.1f} % of {len(self.hts)} rows lie outside"
 
 
@@ -217,30 +209,6 @@ def two_temperatures(results: Results, task: TaskFile) -> TwoTemperatures:
     every = np.arange(len(test))
     hts, pts = (temperatures(_fitted(results, task, key), test, every) for key in ("hts", "pts"))
     return TwoTemperatures(hts, pts, task.rows)
-
-
-def reliability_display(
-    results: Results, task: TaskFile, methods: Sequence[str] | None = None, n: int | None = None
-) -> ReliabilityDisplay:
-    """Bin the test rows of a task by confidence, uncalibrated and by each method.
-
-    Parameters
-    ----------
-    results : Results
-        Of the study, for its random seed.
-    task : TaskFile
-        The task to read.
-    methods : sequence of str, optional
-        By default TS and Bayes, if the study has them, or else its first method.
-    n : int, optional
-        Rows to fit to, the study's first draw of them; by default all.
-    """
-    usual = [key for key in ("ts", "bayes") if key in results.methods] or results.methods[:1]
-    test = load_task(task).test
-    probs = {UNCALIBRATED: predict(None, test.logits)}
-    for key in usual if methods is None else methods:
-        probs[key] = predict(_fitted(results, task, key, n), test.logits)
-    return ReliabilityDisplay({key: reliability(values, test.labels) for key, values in probs.items()})
 
 
 def _fitted(results: Results, task: TaskFile, method: str, n: int | None = None, draw: int = 0) -> Any:

@@ -53,8 +53,8 @@ class TaskFile:
     Examples
     --------
     >>> task = TaskFile("cifar10__resnet", Path("cifar10__resnet.npz"), "9f86", 5000, 10000, 10)
-    >>> task.dataset, task.model
-    ('cifar10', 'resnet')
+    >>> task.dataset, task.model, task.title
+    ('cifar10', 'resnet', 'cifar10, resnet')
     """
 
     name: str
@@ -72,8 +72,13 @@ class TaskFile:
 
     @property
     def model(self) -> str:
-        """The model: the part after the two underscores."""
-        return self._parts()[1]
+        """The model: the part after the two underscores. The harness writes org/model as org__model."""
+        return self._parts()[1].replace("__", "/")
+
+    @property
+    def title(self) -> str:
+        """Data set and model; for other file names, the name."""
+        return f"{self.dataset}, {self.model}" if self._parts()[0] != self.name else self.name
 
     def _parts(self) -> tuple[str, str]:
         dataset, _, model = self.name.partition("__")
