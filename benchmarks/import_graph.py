@@ -27,7 +27,7 @@ LAYERS = (
     ("inputs",),
     ("formulas", "population"),
     ("calibrators", "data", "metrics"),
-    ("calibrator_file",),
+    ("calibrator_file", "decisions"),
     ("serving",),
     (
         *("adapters", "calarena", "comparison", "dask", "learning"),

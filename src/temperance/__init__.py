@@ -3,8 +3,8 @@
     cal = temperance.EntropyTemperatureScaling().fit(val_logits, val_labels)
     probs = cal.predict_proba(logits)
 
-Calibrators, `compare`, `load`, `metrics`, `data`, `display`, `monitoring` and `serving` are all here;
-frameworks are imported when they are used.
+Calibrators, `compare`, `automate`, `load`, `metrics`, `data`, `display`, `monitoring` and `serving` are all
+here; frameworks are imported when they are used.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from temperance import data, display, metrics, monitoring, serving
+    from temperance import data, decisions, display, metrics, monitoring, serving
     from temperance.calibrator_file import load
     from temperance.calibrators.bayes import BayesianTemperatureScaling
     from temperance.calibrators.bts import BinwiseTemperatureScaling
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from temperance.calibrators.registry import CALIBRATORS, make_calibrator
     from temperance.calibrators.ts import TemperatureScaling
     from temperance.comparison import compare
+    from temperance.decisions import automate, threshold_from_costs
     from temperance.errors import InputError
     from temperance.inputs.probabilities import logits_from_probs, probability_floor
     from temperance.sklearn import CalibratedClassifier
@@ -47,8 +48,10 @@ __all__ = [
     "MonotoneScaling",
     "ParametrizedTemperatureScaling",
     "TemperatureScaling",
+    "automate",
     "compare",
     "data",
+    "decisions",
     "display",
     "load",
     "logits_from_probs",
@@ -57,6 +60,7 @@ __all__ = [
     "monitoring",
     "probability_floor",
     "serving",
+    "threshold_from_costs",
 ]
 
 # Names are imported on first use, so that `temperance --help` and shell completion need not wait for
@@ -64,12 +68,14 @@ __all__ = [
 _PLACES = {
     "CalibratedClassifier": "sklearn",
     "InputError": "errors",
+    "automate": "decisions",
     "compare": "comparison",
     "load": "calibrator_file",
     "logits_from_probs": "inputs.probabilities",
     "probability_floor": "inputs.probabilities",
+    "threshold_from_costs": "decisions",
 }
-_MODULES = ("data", "display", "metrics", "monitoring", "serving")
+_MODULES = ("data", "decisions", "display", "metrics", "monitoring", "serving")
 
 
 def __getattr__(name: str) -> Any:

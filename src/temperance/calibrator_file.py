@@ -29,6 +29,7 @@ from temperance.core.arrays import Vector
 from temperance.core.solution import Solution, parse_message
 from temperance.errors import InputError, excerpt
 from temperance.files import read_regular_file, write_atomically
+from temperance.formulas.automation import Automation
 from temperance.formulas.fit_record import BASELINE_SHARES, Baseline, FitRecord, FittedOn
 from temperance.formulas.model import Formula, Model, Shape, TemperatureFormula, apply_to_rows
 from temperance.inputs.validation import check_temperatures
@@ -126,6 +127,11 @@ def _check_kind(value: Any, where: str, n_classes: int) -> str:
     return str(value)
 
 
+def _check_column(value: Any, where: str, n_classes: int) -> int:
+    column: int = count(0, n_classes - 1)(value, where, n_classes)
+    return column
+
+
 def _or_null(check: Check) -> Check:
     return lambda value, where, n_classes: None if value is None else check(value, where, n_classes)
 
@@ -153,6 +159,18 @@ ADAPTATION = (
     Field("log_prior_ratio", numbers("K", most=MAX_LOG_RATIO)),
     Field("rows", _or_null(count(1)), "adaptation_rows", optional=True),
     Field("frequency_errors", _or_null(numbers("K", least=0, most=MAX_WEIGHT)), optional=True),
+)
+AUTOMATION = (
+    Field("max_error", number(0, 1), "automation.max_error"),
+    Field("delta", number(0, 1), "automation.delta"),
+    Field("threshold", number(0, 1), "automation.threshold", optional=True),  # absent: no row is decided
+    Field("positive", _check_column, "automation.positive", optional=True),
+    Field("share", number(0, 1), "automation.share"),
+    Field("error", number(0, 1), "automation.error", optional=True),
+    Field("bound", number(0, 1), "automation.bound", optional=True),
+    Field("rows", count(1), "automation.rows"),
+    Field("groups", count(1), "automation.groups", optional=True),
+    Field("rows_needed", count(1), "automation.rows_needed", optional=True),
 )
 FITTED_ON = (
     Field("kind", _check_kind, "record.fitted_on.kind"),
@@ -186,7 +204,13 @@ NAMES_AND_NOTES = (
     Field("metadata", check_object, "record.metadata", optional=True),
 )
 
-OBJECTS = {"fit": FIT, "fitted_on": FITTED_ON, "adaptation": ADAPTATION, "baseline": BASELINE}
+OBJECTS = {
+    "fit": FIT,
+    "fitted_on": FITTED_ON,
+    "adaptation": ADAPTATION,
+    "automation": AUTOMATION,
+    "baseline": BASELINE,
+}
 """The objects of a file that may have unknown fields, and the fields that are known."""
 KNOWN = {*REQUIRED, *OBJECTS, *(field.name for field in NAMES_AND_NOTES)}
 """The known fields of the file itself."""
@@ -282,6 +306,11 @@ def read_model(content: Json, method: Method, options: Mapping[str, Any]) -> Mod
                 raise InputError(f"fitted_on.{name} is for probabilities only")
         if fitted_on.positions and "adaptation" in content:
             raise InputError("adaptation is for classes, and fitted_on.positions must not be true")
+    if "automation" in held:
+        rule = Automation(**{"threshold": None, "error": None, "bound": None, **held["automation"]})
+        if rule.positive is not None and record.get("class_names"):
+            rule = replace(rule, positive_name=record["class_names"][rule.positive])
+        held["automation"] = rule
     if "baseline" in record:
         record["baseline"] = baseline = Baseline(**record["baseline"])
         for smaller, name, larger in (

@@ -14,6 +14,8 @@ from typing import Any
 from temperance.errors import InputError
 
 LOADERS: dict[str, tuple[str, str]] = {
+    "automate": ("temperance.decisions", "automate"),
+    "moved threshold": ("temperance.decisions", "moved_threshold"),
     "save": ("temperance.calibrator_file", "save"),
     "calibrator html": ("temperance.report.notebook", "calibrator_html"),
     "comparison html": ("temperance.report.notebook", "comparison_html"),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from temperance.calibrator_file import opened, read_model
 from temperance.errors import InputError
+from temperance.formulas.automation import Automation, decide
 from temperance.formulas.fit_record import FittedOn
 from temperance.formulas.model import (
     Model,
@@ -22,11 +23,14 @@ from temperance.formulas.model import (
     apply,
     apply_to_rows,
     are_plain_rows,
+    axis_of_classes,
 )
 from temperance.inputs.containers import check_column_names
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from numpy.typing import ArrayLike
 
 __all__ = ["Predictor", "load"]
 
@@ -51,6 +55,8 @@ class Predictor:
         The names of the classes, in the order of the columns, if the file has them.
     fitted_on : FittedOn or None
         How the rows of the fit were read: logits or probabilities, with the `floor` of these; if known.
+    automation : Automation or None
+        Which predictions need no person, if the file says so; `decide` follows it.
 
     Examples
     --------
@@ -89,6 +95,11 @@ class Predictor:
         """How the rows of the fit were read."""
         return self.model.record.fitted_on
 
+    @property
+    def automation(self) -> Automation | None:
+        """Which predictions need no person."""
+        return self.model.automation
+
     def predict_proba(self, logits: Any, *, from_probs: bool | None = None) -> Any:
         """Return calibrated probabilities, in the shape of the logits; (N, 2) for (N,) logits."""
         return self._apply("predict_proba", logits, from_probs)
@@ -106,6 +117,23 @@ class Predictor:
         if not isinstance(self.model.formula, TemperatureFormula):
             raise InputError(f"temperature needs a method that has one, such as ts; found {self.method}.")
         return self._apply("temperature", logits, from_probs)
+
+    def decide(
+        self,
+        logits: Any,
+        costs: ArrayLike | None = None,
+        *,
+        return_costs: bool = False,
+        from_probs: bool | None = None,
+    ) -> Any:
+        """Return a decision on each row, as an array of columns: by the rule in the file, or by costs.
+
+        By the rule (`Calibrator.automate`, `temperance automate`), it is the predicted class, or -1: ask a
+        person. With costs[true class, decision], it is the column of least expected cost, whose first K
+        columns are the classes; with return_costs=True, the expected costs are returned too.
+        """
+        probs = self.predict_proba(logits, from_probs=from_probs)
+        return decide(self.model, probs, axis_of_classes(self.model, None, probs), costs, return_costs)
 
     def _apply(self, method: str, logits: Any, from_probs: bool | None) -> Any:
         if are_plain_rows(self.model, logits, None, from_probs):

@@ -25,22 +25,33 @@ from sklearn.utils import TransformerTags
 from sklearn.utils._set_output import ADAPTERS_MANAGER, _get_output_config
 
 from temperance import loaders
-from temperance.calibrators.fit_record import record_fit, record_source
+from temperance.calibrators.fit_record import is_fitted_on, record_fit, record_source
 from temperance.calibrators.label_shift import adapt_to_priors, adapt_to_rows, describe_adaptation
 from temperance.core.arrays import AnyArray, Vector
 from temperance.core.blocks import number_of_threads
 from temperance.core.objective import FitData
 from temperance.core.solution import Solution
-from temperance.errors import InputError, Remedy
+from temperance.errors import InputError, InputWarning, Remedy, warn_user
+from temperance.formulas.automation import Automation, decide
 from temperance.formulas.fit_record import Baseline, FittedOn
-from temperance.formulas.model import Formula, Model, apply, apply_to_rows, are_plain_rows
+from temperance.formulas.model import (
+    Formula,
+    Model,
+    apply,
+    apply_to_rows,
+    are_plain_rows,
+    axis_of_classes,
+    logits_for,
+)
 from temperance.inputs.containers import (
+    as_numpy,
     check_column_names,
     column_names,
     framework_of,
     names_of,
     open_labelled,
 )
+from temperance.inputs.labels import check_class
 from temperance.inputs.probabilities import logits_from_probs, probability_floor
 from temperance.inputs.validation import check_choice, warn_of_probabilities
 
@@ -129,6 +140,8 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
     """Standard errors of the class frequencies it was adapted to, if `adapt` estimated them, (K,)."""
     adaptation_rows_: int = fitted("adaptation_rows")
     """How many rows `adapt` estimated the class frequencies from."""
+    automation_: Automation = fitted("automation")
+    """Which predictions need no person, if `automate` found it."""
     class_names_: tuple[str, ...] = fitted("record.class_names")
     """The columns of the data frame it was fitted to, or the names in its file, if any."""
     fitted_on_: FittedOn = fitted("record.fitted_on")
@@ -429,6 +442,151 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         )
         return adapted
 
+    def automate(
+        self,
+        logits: Any,
+        labels: ArrayLike,
+        max_error: float = 0.02,
+        delta: float = 0.05,
+        *,
+        positive: int | str | None = None,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        dim: int | None = None,
+        from_probs: bool | None = None,
+    ) -> Self:
+        """Return a calibrator that knows which predictions need no person: its `automation_`.
+
+        It predicts as before. `decide` and a service follow the rule, and `save` stores it. See
+        `temperance.automate`, which also accepts probabilities without a calibrator.
+
+        Parameters
+        ----------
+        logits, labels : as for `fit`
+            Held-out rows: others than those of the fit. Leave out rows without a label.
+        max_error, delta, positive : as for `temperance.automate`
+            The promise: of the rows above the threshold at most `max_error` are wrong, except with
+            probability `delta`.
+        groups : one id for each row, in the shape of the labels, optional
+            Rows of a group may depend on each other. The pixels or tokens of logits with more axes are groups
+            by their first axis, unless you pass others.
+        sample_weight : numbers >= 0 in the shape of the labels, optional
+            How much a row counts.
+        dim, from_probs : as for `predict_proba`
+
+        Examples
+        --------
+        >>> import temperance
+        >>> task = temperance.data.demo_task()
+        >>> cal = temperance.make_calibrator("bayes").fit(task.val_logits, task.val_labels)
+        >>> cal = cal.automate(task.test_logits[:5000], task.test_labels[:5000], max_error=0.05)
+        >>> print(cal.automation_.words)
+        Above ...% confidence: ...% of the rows, at most 5% of them wrong (95% confidence).
+        >>> cal.decide(task.test_logits[5000:5004])  # -1: ask a person
+        array([...])
+        """
+        model, automated, names = model_of(self), copy(self), model_of(self).record.class_names
+        if positive is not None:
+            if model.of_positions:
+                raise InputError("positive is for classes; found a calibrator of positions. Leave it out.")
+            positive = check_class("positive", positive, names, model.n_classes)
+        probs = as_numpy(self.predict_proba(logits, dim=dim, from_probs=from_probs))
+        rows, _ = logits_for(model, logits, from_probs)
+        dim = axis_of_classes(model, dim, rows)
+        opened = open_labelled(rows, labels, classes=names, dim=dim)
+        if is_fitted_on(model, FitData(opened.rows(), None)):
+            warn_user(
+                InputWarning(
+                    "automate needs rows that the fit has not seen; found the rows of the fit.",
+                    "The promise would be too good: pass other rows.",
+                )
+            )
+        last = np.moveaxis(probs, dim, -1)
+        if groups is None and last.ndim > 2:
+            groups = np.broadcast_to(
+                np.arange(len(last)).reshape(-1, *[1] * (last.ndim - 2)), last.shape[:-1]
+            )
+        rule: Automation = loaders.load("automate")(
+            last.reshape(-1, last.shape[-1]),
+            opened.columns,
+            max_error,
+            delta,
+            positive=positive,
+            groups=None if groups is None else as_numpy(groups).reshape(-1),
+            sample_weight=None if sample_weight is None else as_numpy(sample_weight).reshape(-1),
+        )
+        if rule.positive is not None and names is not None:
+            rule = replace(rule, positive_name=names[rule.positive])
+        automated.model_ = replace(model, automation=rule)
+        return automated
+
+    def decide(
+        self,
+        logits: Any,
+        costs: ArrayLike | None = None,
+        *,
+        return_costs: bool = False,
+        dim: int | None = None,
+        from_probs: bool | None = None,
+    ) -> Any:
+        """Return a decision on each row, as an array of columns: by the rule of `automate`, or by costs.
+
+        By the rule, a decision is the predicted class where its probability is above the threshold, else -1:
+        ask a person. With `positive`, it is this class or -1.
+
+        Parameters
+        ----------
+        logits : as for `predict_proba`
+        costs : array of shape (K, D), D >= K, optional
+            costs[true class, decision]. The decision is the column of least expected cost: the first K are
+            the classes, others your own, such as asking a person.
+        return_costs : bool
+            Whether to return the expected cost of each decision too.
+        dim, from_probs : as for `predict_proba`
+
+        Examples
+        --------
+        Missing class 1 costs 5, a false alarm 1, and asking a person 0.3 in both cases:
+
+        >>> import temperance
+        >>> task = temperance.data.simulate(n_rows=1000, n_classes=2)
+        >>> cal = temperance.TemperatureScaling().fit(task.logits, task.labels)
+        >>> decisions, expected = cal.decide(
+        ...     [[9.0, 0.0], [0.0, 0.5], [0.0, 9.0]], [[0, 1, 0.3], [5, 0, 0.3]], return_costs=True)
+        >>> decisions
+        array([0, 2, 1])
+        """
+        probs = self.predict_proba(logits, dim=dim, from_probs=from_probs)
+        return decide(model_of(self), probs, axis_of_classes(model_of(self), dim, probs), costs, return_costs)
+
+    def threshold_for(self, threshold: float, *, inverse: bool = False) -> float:
+        """Return the threshold on the calibrated P(class 1) with the same decisions; for two classes.
+
+        Parameters
+        ----------
+        threshold : float
+            A threshold on the classifier's own probability of class 1: on the softmax of its logits.
+        inverse : bool
+            Whether `threshold` is one on the calibrated probability, and that of the classifier is wanted.
+
+        Notes
+        -----
+        Where calibrated probabilities do not rise with the classifier's, as a class bias or a bend can make
+        them, no threshold gives the same decisions, and this raises an error.
+
+        Examples
+        --------
+        >>> from temperance import TemperatureScaling
+        >>> from temperance.data import simulate
+        >>> task = simulate(n_rows=1000, n_classes=2, temperature=2.0)
+        >>> cal = TemperatureScaling().fit(task.logits, task.labels)
+        >>> new = cal.threshold_for(0.9)
+        >>> round(new, 2), round(cal.threshold_for(new, inverse=True), 2)
+        (0.72, 0.9)
+        """
+        moved: float = loaders.load("moved threshold")(model_of(self), threshold, inverse=inverse)
+        return moved
+
     def summary(self) -> str:
         """Describe the fitted calibrator in words and numbers."""
         model = model_of(self)
@@ -450,6 +608,8 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         lines.append(f"solver: {model.solution.summary}")
         if model.log_prior_ratio is not None:
             lines.append(describe_adaptation(model, list(self.get_feature_names_out())))
+        if model.automation is not None:
+            lines.append(f"decisions: {model.automation.words}")
         lines += model.record.describe().splitlines()
         return "\n".join(textwrap.fill(line, 80, subsequent_indent="  ") for line in lines)
 

@@ -34,28 +34,42 @@ TIE = 1e-6  # relative: what rounding moves a probability by
 
 def record_fit(model: Model, data: FitData, class_names: Sequence[str] | None) -> Model:
     """Return the model of a fit with the record of the rows it was fitted to."""
-    hashed = max(1, min(HASHED_ROWS, HASHED_LOGITS // data.n_classes))
     described = min(BASELINE_ROWS, max(MIN_BASELINE_ROWS, BASELINE_LOGITS // data.n_classes))
     samples: Samples = [
-        (-(-data.n_rows // hashed), _labelled),
+        (_hash_step(data), _labelled),
         (-(-data.n_rows // described), partial(_evaluate, model)),
     ]
     (counts, class_counts), ((labels, logits), predictions) = data.survey(_label_counts, samples)
     if not data.in_memory:  # in memory, this was checked before the fit
         warn_of_probabilities(logits)
-    digest = hashlib.sha256()
-    for whole_numbers in (np.array([data.n_rows, data.n_classes]), counts, labels):
-        digest.update(np.ascontiguousarray(whole_numbers, "<i8").data)
-    digest.update(np.ascontiguousarray(logits + 0.0, "<f8").data)  # -0.0 + 0.0 = 0.0
     record = FitRecord(
         class_names=None if class_names is None else tuple(class_names),
         fitted_on=FittedOn(),
-        data_hash=f"sha256:{digest.hexdigest()}",
+        data_hash=_digest(data, counts, labels, logits),
         date=utc_now(),
         library_version=__version__,
         baseline=_baseline(data.n_classes, *predictions),
     )
     return replace(model, class_counts=class_counts, record=record)
+
+
+def is_fitted_on(model: Model, data: FitData) -> bool:
+    """Say whether a model was fitted to these very rows, as far as the digest tells."""
+    (counts, _), ((labels, logits),) = data.survey(_label_counts, [(_hash_step(data), _labelled)])
+    return model.record.data_hash == _digest(data, counts, labels, logits)
+
+
+def _hash_step(data: FitData) -> int:
+    hashed = max(1, min(HASHED_ROWS, HASHED_LOGITS // data.n_classes))
+    return -(-data.n_rows // hashed)
+
+
+def _digest(data: FitData, counts: AnyArray, labels: AnyArray, logits: Matrix) -> str:
+    digest = hashlib.sha256()
+    for whole_numbers in (np.array([data.n_rows, data.n_classes]), counts, labels):
+        digest.update(np.ascontiguousarray(whole_numbers, "<i8").data)
+    digest.update(np.ascontiguousarray(logits + 0.0, "<f8").data)  # -0.0 + 0.0 = 0.0
+    return f"sha256:{digest.hexdigest()}"
 
 
 def record_source(model: Model, fitted_on: FittedOn | None, class_names: Sequence[str] | None) -> Model:

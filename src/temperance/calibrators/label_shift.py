@@ -132,12 +132,13 @@ def _adapted(
     model: Model, fitted: LabelFrequencies, frequencies: Vector, errors: Vector | None, n_rows: int | None
 ) -> Model:
     ratio, unknown = np.log(frequencies) - np.log(fitted.frequencies), model.record.unknown_fields
-    still_true = {place: given for place, given in unknown.items() if place != "adaptation"}
+    still_true = {name: given for name, given in unknown.items() if name not in ("adaptation", "automation")}
     return replace(
         model,
         log_prior_ratio=ratio,
         frequency_errors=errors,
         adaptation_rows=n_rows,
+        automation=None,  # its promise was about the probabilities before
         record=replace(model.record, unknown_fields=still_true),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,7 @@ from temperance.cli.words import confidence_in_words, count, gap_in_words
 from temperance.data.read_options import ReadOptions
 
 if TYPE_CHECKING:
+    from temperance.decisions import CostEvaluation
     from temperance.metrics import Evaluation
 
 EXAMPLES = """\b
@@ -22,6 +23,7 @@ Examples:
   temperance evaluate test.npz -c cal.json
   temperance evaluate test.npz --all
   temperance evaluate probs.npz --bins 50 --json
+  temperance evaluate test.npz -c cal.json --costs costs.csv
 """
 
 
@@ -32,6 +34,11 @@ MAIN_METRICS = ("accuracy", "nll", "brier", "ece", "overconfidence")
 @click.argument("logits", type=cli_options.FILE)
 @click.option("-c", "--calibrator", type=cli_options.FILE, help="Calibrator file to apply first.")
 @click.option("--all", "show_all", is_flag=True, help="Print every metric, and tests of calibration.")
+@click.option(
+    "--costs",
+    type=cli_options.FILE,
+    help="Costs of decisions, .csv or .npy: a row per true class, a column per decision, the classes first.",
+)
 @cli_options.bins_option
 @cli_options.confidence_option
 @click.option(
@@ -47,6 +54,7 @@ def evaluate(
     logits: Path,
     calibrator: Path | None,
     show_all: bool,
+    costs: Path | None,
     bins: int,
     confidence: float,
     draws: int,
@@ -55,9 +63,10 @@ def evaluate(
     output: Output,
 ) -> None:
     """Score the outputs in LOGITS, calibrated or not, with intervals."""
-    from temperance import metrics
+    from temperance import decisions, metrics
     from temperance.calibrator_file import load
     from temperance.data import RowFile
+    from temperance.formulas.automation import check_costs
     from temperance.streaming import probabilities_of_file
 
     if calibrator is None:
@@ -66,6 +75,7 @@ def evaluate(
         fitted = load(calibrator)
         rows = open_for_calibrator(logits, options, fitted, output, need_labels=True)
     assert rows.labels is not None  # labels are required here
+    matrix = None if costs is None else check_costs(_read_costs(costs), rows.n_classes)
     with output.telling_warnings(), output.progress("Evaluating") as report:
         probs = probabilities_of_file(fitted, rows, lambda share: report("probabilities", 0.3 * share))
         report("intervals", 0.3)
@@ -74,6 +84,9 @@ def evaluate(
                 probs, rows.labels, bins=bins, confidence=confidence, draws=draws, random_state=seed,
                 progress=lambda share: report("intervals", 0.3 + 0.7 * share),
             )  # fmt: skip
+        cost = None if matrix is None else decisions.evaluate_costs(
+            probs, rows.labels, matrix, confidence=confidence
+        )  # fmt: skip
     say_columns(output, rows)
     output.answer(_answer(result))
     names = result if show_all else MAIN_METRICS
@@ -82,6 +95,8 @@ def evaluate(
     ]
     output.say(f"{count(result.n_rows, 'prediction')}, {result.n_classes:,} classes, ECE with {bins:,} bins")
     output.say(new_table("metric", "value", f"{100 * confidence:g}% interval", rows=scores))
+    if cost is not None:
+        output.say(_cost_in_words(cost))
     if show_all:
         output.say(new_table("test of calibration", "statistic", "p-value", rows=result.shown_tests()))
         output.say(f"Cox: {result.tests['cox'].words}")
@@ -97,6 +112,7 @@ def evaluate(
         seed=seed,
         metrics=result.to_dict(),
         tests=result.tests_to_dict(),
+        costs=None if cost is None else cost.to_dict(),
     )
 
 
@@ -112,6 +128,30 @@ def _answer(result: Evaluation) -> str:
         detected = ece.low > 0 or min(smallest, result.tests["cox"].p_value) < LEVEL
         verdict = "miscalibrated, but not on average" if detected else "no miscalibration detectable"
     return f"{verdict.capitalize()}: {confidence_in_words(accuracy.value, gap)}."
+
+
+def _read_costs(path: Path) -> Any:
+    """Return the numbers of a file of costs."""
+    import numpy as np
+
+    from temperance.errors import file_error, reason_of
+
+    try:
+        if path.suffix == ".npy":
+            return np.load(path, allow_pickle=False)
+        return np.loadtxt(path, delimiter="," if path.suffix == ".csv" else None, ndmin=2)
+    except (ValueError, EOFError) as error:
+        fact = f"must hold a matrix of numbers without names ({reason_of(error)})."
+        raise file_error(path, fact) from None
+
+
+def _cost_in_words(cost: CostEvaluation) -> str:
+    """Say what decisions of least expected cost have cost."""
+    realised, expected = cost.realised, cost.expected
+    return (
+        f"Mean cost of the cheapest decisions: {realised.value:.4g} ({realised.low:.4g} to "
+        f"{realised.high:.4g}); the probabilities expect {expected.value:.4g}."
+    )
 
 
 def _label(name: str) -> str:

@@ -19,6 +19,7 @@ from click.shell_completion import get_completion_class, shell_complete
 import temperance
 from temperance.cli.adapt import adapt
 from temperance.cli.apply import apply
+from temperance.cli.automate import automate
 from temperance.cli.check import check
 from temperance.cli.compare import compare
 from temperance.cli.demo import demo
@@ -38,6 +39,7 @@ Examples:
   temperance fit val.npz -m bayes -o cal.json
   temperance apply cal.json new.npz -o probs.npz
   temperance evaluate test.npz -c cal.json
+  temperance automate cal.json test.npz --max-error 0.05
   temperance check cal.json week42.npz --history checks.jsonl
   temperance export cal.json cal.onnx
   temperance study run tasks/ --out study
@@ -82,7 +84,8 @@ class _InOrder(click.Group):
 @click.group(
     cls=_InOrder,
     commands=[
-        *(demo, compare, methods, fit, show, apply, evaluate, check, adapt, export, study, completion),
+        *(demo, compare, methods, fit, show, apply, evaluate, automate, check, adapt, export, study),
+        completion,
     ],
     epilog=EXAMPLES,
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True},

@@ -25,6 +25,7 @@ from temperance.core.ops import Array
 from temperance.core.row_block import RowBlock, map_rows
 from temperance.core.solution import Solution
 from temperance.errors import InputError
+from temperance.formulas.automation import Automation
 from temperance.formulas.fit_record import FitRecord
 from temperance.inputs.containers import framework_of, open_logits
 from temperance.inputs.probabilities import logits_from_probs
@@ -132,6 +133,8 @@ class Model:
     """How many unlabelled rows `log_prior_ratio` was estimated from; None if it was given."""
     n_parameters: float | None = None
     """The effective number of parameters: with a prior, less than their number. None in early files."""
+    automation: Automation | None = None
+    """Which predictions need no person, if that was found."""
     record: FitRecord = field(default_factory=FitRecord)
     """Where the fit came from, and what its rows looked like after calibration."""
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temperance.errors import InputError, Remedy, excerpt, listed
+from temperance.inputs.validation import check_number
 
 MAX_INDEX = 2**53  # of a class; above it a float is not an exact integer
 Names = Sequence[str] | Sequence[int]
@@ -88,6 +89,19 @@ def check_classes(classes: Any, n_classes: int) -> Names:
     if not ordered or len(set(names)) != n_classes or len(names) != n_classes:
         raise InputError(f"{wanted}; found {listed(names) if names else repr(classes)}.")
     return tuple(names)
+
+
+def check_class(argument: str, value: Any, names: Names | None, n_classes: int) -> int:
+    """Return the column of one class, given by its name if the columns have names, or by its column."""
+    if names is not None and value in list(names):
+        return list(names).index(value)
+    if isinstance(value, str):
+        if names is None:
+            fact = f"{argument} must be a column from 0 to {n_classes - 1} where columns have no names"
+            raise InputError(f"{fact}; found {value!r}.", advice="Pass the names of the columns as classes.")
+        raise InputError(f"{argument} must be one of {listed(list(names))}; found {value!r}.")
+    check_number(argument, value, f"from 0 to {n_classes - 1}", lambda k: 0 <= k < n_classes, whole=True)
+    return int(value)
 
 
 def _plain_name(name: Any) -> Any:

@@ -8,8 +8,8 @@ Smaller is better, except for `accuracy`, and for `overconfidence`, which is bes
 scores            `accuracy`, `nll`, `brier`, `aurc`, `overconfidence`
 calibration       `ece`, `mce`, `classwise_ece`, `debiased_ece`, `smooth_ece`
 decomposition     `decompose`: what recalibration can remove of the NLL or the Brier score, and the rest
-tests             `spiegelhalter`, `cox`, `cumulative_differences`: is it calibrated? A `CalibrationTest`
-                  with a p-value
+tests             `spiegelhalter`, `cox`, `cumulative_differences`, `cox_classes`: is it calibrated? A
+                  `CalibrationTest` with a p-value
 figures           `reliability`: the bins of a reliability diagram
 all at once       `evaluate`: the metrics with their intervals, and the tests
 table             `METRICS`: label, unit, range and meaning of each metric, by name
@@ -26,6 +26,7 @@ from __future__ import annotations
 from temperance.metrics.bins import Reliability, reliability
 from temperance.metrics.calibration_tests import (
     cox,
+    cox_classes,
     cumulative_differences,
     spiegelhalter,
 )
@@ -55,6 +56,7 @@ __all__ = [
     "brier",
     "classwise_ece",
     "cox",
+    "cox_classes",
     "cumulative_differences",
     "debiased_ece",
     "decompose",

@@ -9,6 +9,13 @@ the label is a given class.
     cumulative     C_k = sum of w (h - c) over the k rows of lowest c, / sqrt(sum w^2 c (1 - c)):
                    under the null a Brownian motion; its largest |C|, or its range
 
+One test is about all K classes at once. With x_k = log(p_k / p_r) of each class k against a class r,
+
+    Cox, all       P(y = k) = softmax(a_k + b_k x_k), a_r = 0; the null is a = 0, b = 1: a likelihood ratio
+                   with 2 (K - 1) degrees of freedom
+
+A class with few rows to be expected keeps a = 0 and b = 1, since the ratio would not be chi-squared.
+
 Weights say how much a row counts. They are not repetitions: k rows are k observations, but a row of weight k
 is one observation. A common factor of all weights changes nothing.
 """
@@ -22,20 +29,22 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temperance.core.arrays import Matrix, Vector
+from temperance.core.arrays import Indices, Matrix, Vector
 from temperance.core.blocks import sampled_rows
-from temperance.core.fisher import fisher_scoring
+from temperance.core.fisher import fisher_scoring, solve
 from temperance.core.objective import Objective, ObjectivePoint
-from temperance.errors import InputError, listed
+from temperance.files import scratch_array
 from temperance.inputs.containers import names_of
-from temperance.inputs.labels import Names
-from temperance.inputs.validation import check_choice, check_number
+from temperance.inputs.labels import Names, check_class
+from temperance.inputs.validation import check_choice
 from temperance.metrics.intervals import Estimate
-from temperance.metrics.predictions import Predictions, check_fraction, check_rows
+from temperance.metrics.predictions import Predictions, cached_slices, check_fraction, check_rows
 
 LEVEL = 0.05  # significance level in `words`
 _MIN_DISTANCE = 2.0**-53  # of a probability from 0 and 1, where its logit is taken
 _TOLERANCE = 1e-16  # of the predicted decrease of the mean loss: coefficients to 1e-8 standard errors
+_MIN_INFORMATION = 10.0  # sum of p (1 - p) of a class that is tested, so that the ratio is chi-squared
+_MAX_TESTED_CLASSES = 20  # at once: so the test stays a small part of an evaluation
 _MAX_CONDITION = 1e14  # of the information: beyond, rounding hides the coefficients
 
 
@@ -110,17 +119,7 @@ def check_event(
     if class_ is None:
         return rows.confidence.astype(np.float64), rows.correct, rows.weight
     n_classes = rows.probs.shape[1]
-    names = names_of(probs, classes, n_classes)
-    if names is not None and class_ in list(names):
-        column = list(names).index(class_)
-    elif isinstance(class_, str):
-        if names is None:
-            fact = f"class_ must be a column from 0 to {n_classes - 1} where columns have no names"
-            raise InputError(f"{fact}; found {class_!r}.", advice="Pass the names of the columns as classes.")
-        raise InputError(f"class_ must be one of {listed(list(names))}; found {class_!r}.")
-    else:
-        check_number("class_", class_, f"from 0 to {n_classes - 1}", lambda k: 0 <= k < n_classes, whole=True)
-        column = int(class_)
+    column = check_class("class_", class_, names_of(probs, classes, n_classes), n_classes)
     outcome = (rows.labels == column).astype(np.float64)
     return rows.probs[:, column].astype(np.float64), outcome, rows.weight
 
@@ -258,14 +257,59 @@ def cox(
     return cox_of(*check_event(probs, labels, sample_weight, classes, class_), confidence)
 
 
+def cox_classes(
+    probs: ArrayLike,
+    labels: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    classes: Names | None = None,
+) -> CalibrationTest:
+    """Test the calibration of all classes at once: an intercept and a slope for each, against the last class.
+
+    `cox` tests the top label alone, and can miss classes whose probabilities are too high or too low in turn.
+
+    Parameters
+    ----------
+    probs, labels, classes
+        As for `spiegelhalter`.
+    sample_weight : array of shape (N,), optional
+        As for `cox`.
+
+    Returns
+    -------
+    CalibrationTest
+        `statistic` is the likelihood ratio, chi-squared with 2 (K - 1) degrees of freedom under the null. A
+        class whose sum of p (1 - p) is below 10 has too few rows to be tested: it keeps slope 1 and intercept
+        0, and has no degrees of freedom. So has a class that is not among the 20 with the largest sums.
+
+    References
+    ----------
+    .. [1] Cox (1958). Two further applications of a model for binary regression.
+       doi:10.1093/biomet/45.3-4.562
+    .. [2] van Hoorde et al. (2014). Assessing calibration of multinomial risk prediction models.
+       doi:10.1002/sim.6114
+
+    Examples
+    --------
+    The confidence of 0.6 is right on average, but class 0 is too likely and class 1 too unlikely:
+
+    >>> probs = [[0.6, 0.2, 0.2]] * 100 + [[0.2, 0.6, 0.2]] * 100
+    >>> labels = [0] * 45 + [1] * 35 + [2] * 20 + [0] * 10 + [1] * 75 + [2] * 15
+    >>> round(cox(probs, labels).p_value, 2), cox_classes(probs, labels).p_value < 0.001
+    (1.0, True)
+    """
+    return cox_classes_of(check_rows(probs, labels, sample_weight, classes))
+
+
 def all_tests(rows: Predictions, confidence: float) -> dict[str, CalibrationTest]:
-    """Return each test of the top label, by name."""
+    """Return each test of the top label, and that of all classes, by name."""
     event = rows.confidence.astype(np.float64), rows.correct, rows.weight
     return {
         "spiegelhalter": spiegelhalter_of(*event),
         "cox": cox_of(*event, confidence),
         "kuiper": cumulative_of(*event, "kuiper"),
         "kolmogorov_smirnov": cumulative_of(*event, "ks"),
+        "cox_classes": cox_classes_of(rows),
     }
 
 
@@ -391,6 +435,92 @@ class _LogisticLoss(Objective):
             return self.design.T @ (share * (rate - self.outcome)), fisher
 
         return ObjectivePoint(float(share @ (np.logaddexp(0, odds) - self.outcome * odds)), derive)
+
+
+def cox_classes_of(rows: Predictions) -> CalibrationTest:
+    """Return Cox's test of all classes."""
+    from scipy.special import chdtrc
+
+    information = np.zeros(rows.probs.shape[1])
+    for block in cached_slices(*rows.probs.shape):
+        part = rows.probs[block].astype(np.float64, copy=False)
+        information += rows.weight[block] @ (part * (1 - part))
+    weight = rows.weight * rows.total / (rows.weight @ rows.weight)
+    information *= float(weight.sum()) / rows.total
+    largest = np.argsort(-information, kind="stable")[:_MAX_TESTED_CLASSES]
+    tested = np.sort(largest[information[largest] >= _MIN_INFORMATION])
+    if len(tested) < 2:
+        return CalibrationTest(0.0, 1.0, "It says nothing: each class has too few rows.")
+    loss = _ClassLoss(*_log_ratios(rows, tested), weight, len(tested) - 1)
+    # From equal probabilities: at the null, certain rows would have no information.
+    best = solve(loss, np.zeros(2 * loss.n_free), len(weight)).value
+    null = loss(np.repeat([0.0, 1.0], loss.n_free)).value
+    ratio, degrees = max(0.0, 2 * loss.total_weight * (null - best)), 2 * loss.n_free
+    p = float(chdtrc(degrees, ratio))
+    return CalibrationTest(ratio, p, f"{ratio:.1f} with {degrees} degrees of freedom, {verdict(p)}")
+
+
+def _log_ratios(rows: Predictions, tested: Indices) -> tuple[Matrix, Indices]:
+    """Return log(p_k / p_r) of the tested classes k, of r, the last of them, and of all others together.
+
+    Labels become columns of this. That the others are taken together changes losses by a constant.
+    """
+    n_rows, n_classes = rows.probs.shape
+    column = np.full(n_classes, len(tested))
+    column[tested] = np.arange(len(tested))
+    ratios = scratch_array((n_rows, len(tested) + (len(tested) < n_classes)), np.float64)
+    for block in cached_slices(n_rows, n_classes):
+        probs = rows.probs[block].astype(np.float64, copy=False)
+        part = ratios[block]
+        part[:, : len(tested)] = probs[:, tested]
+        part[:, len(tested) :] = np.delete(probs, tested, axis=1).sum(axis=1, keepdims=True)
+        np.log(np.maximum(part, _MIN_DISTANCE, out=part), out=part)
+        part -= part[:, len(tested) - 1 : len(tested)].copy()
+    return ratios, column[rows.labels]
+
+
+class _ClassLoss(Objective):
+    """The mean negative log-likelihood of labels with the log odds a_k + b_k x_k of the first classes.
+
+    Other classes have the log odds x_k. theta has all a, then all b.
+    """
+
+    order = 2  # the Fisher matrix is the second derivative
+    passes = 0
+
+    def __init__(self, x: Matrix, labels: Indices, weight: Vector, n_free: int) -> None:
+        super().__init__(float(weight.sum()), np.dtype(np.float64), prior=None)
+        self.x, self.labels, self.weight, self.n_free = x, labels, weight, n_free
+
+    def every(self, step: int) -> Self:
+        """Return the loss of one of each `step` rows."""
+        at = sampled_rows(step, len(self.weight))
+        return type(self)(self.x[at], self.labels[at], self.weight[at], self.n_free)
+
+    def evaluate(self, theta: Vector) -> ObjectivePoint:
+        """Return the value and the derivatives, in one pass over the rows."""
+        (a, b), n = theta.reshape(2, -1), self.n_free
+        value, gradient, fisher = 0.0, np.zeros(2 * n), np.zeros((2 * n, 2 * n))
+        of_a, of_b = np.arange(n), np.arange(n, 2 * n)
+        for block in cached_slices(*self.x.shape):
+            share, labels = self.weight[block] / self.total_weight, self.labels[block]
+            odds, x = self.x[block].copy(), self.x[block, :n]
+            odds[:, :n] = a + b * x
+            odds -= odds.max(axis=1, keepdims=True)
+            at_label = odds[np.arange(len(labels)), labels]
+            np.exp(odds, out=odds)
+            sums = odds.sum(axis=1)
+            value += float(share @ (np.log(sums) - at_label))
+            rates = odds[:, :n] / sums[:, None]
+            residual = share[:, None] * (rates - (labels[:, None] == of_a))
+            gradient += np.concatenate([residual.sum(axis=0), (residual * x).sum(axis=0)])
+            moved = np.concatenate([rates, rates * x], axis=1)
+            fisher -= (share[:, None] * moved).T @ moved
+            fisher[of_a, of_a] += share @ rates
+            fisher[of_a, of_b] += (mixed := share @ (rates * x))
+            fisher[of_b, of_a] += mixed
+            fisher[of_b, of_b] += share @ (rates * x**2)
+        return ObjectivePoint(value, lambda with_fisher: (gradient, fisher))
 
 
 def _separated(logit: Vector, outcome: Vector) -> bool:

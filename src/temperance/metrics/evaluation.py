@@ -48,7 +48,7 @@ class Evaluation(Mapping[str, Estimate]):
     draws : int
         Bootstrap resamples behind them.
     tests : dict from str to CalibrationTest
-        Tests of calibration of the top label; not part of the mapping.
+        Tests of calibration of the top label, and of all classes; not part of the mapping.
 
     Examples
     --------
@@ -167,7 +167,7 @@ def evaluate(
     intervals except that of the accuracy. docs/benchmarks/coverage.md shows their coverage on simulated data.
 
     `tests` of the result has tests of calibration with p-values: `spiegelhalter`, `cox`, and
-    `cumulative_differences` with both of its statistics, all for the top label.
+    `cumulative_differences` with both of its statistics, all for the top label, and `cox_classes`.
 
     Parameters
     ----------

@@ -46,6 +46,7 @@ _TESTS = {
     "cox": "Cox, slope and intercept",
     "kuiper": "Kuiper, without bins",
     "kolmogorov_smirnov": "Kolmogorov-Smirnov, without bins",
+    "cox_classes": "Cox, all classes",
 }
 
 
@@ -210,8 +211,9 @@ def _calibration_tests(report: Report) -> Section:
             cells.setdefault(_TESTS[name], []).append(f"{statistic}, {p}")
     rows = [[name, *found] for name, found in cells.items()]
     intro = (
-        "The null hypothesis is that the confidence of every row is the probability that it is right. A "
-        "small p-value rejects it; the verdict uses Cox's test alone, since one of four is often below 0.05 "
+        "The null hypothesis is that the confidence of every row is the probability that it is right; of "
+        "the last test, that the probability of every class is that of its label. A "
+        "small p-value rejects it; the verdict uses Cox's test alone, since one of five is often below 0.05 "
         "by chance. With many rows, even an error too small to matter is significant: the calibration error "
         "above shows its size."
     )

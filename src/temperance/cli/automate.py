@@ -1,0 +1,96 @@
+"""`temperance automate`: a calibrator file and held-out rows -> which predictions need no person."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from temperance.cli.options import FILE, check_output_file, force_option, read_options
+from temperance.cli.output import Output, output_options
+from temperance.cli.rows import file_for_json, open_for_calibrator, say_columns
+from temperance.data.read_options import ReadOptions
+from temperance.errors import on_one_line
+
+EXAMPLES = """\b
+Examples:
+  temperance automate cal.json test.npz --max-error 0.05
+  temperance automate cal.json test.npz -o rule.json
+  temperance automate cal.json test.npz --positive cat --max-error 0.1
+
+\b
+ROWS must be independent, and others than those of the fit. The file that -o
+writes is the calibrator with the rule: temperance.serving.load(path).decide
+then gives the class of each row, or -1, ask a person.
+"""
+
+
+@click.command(epilog=EXAMPLES, short_help="Find which predictions need no person.")
+@click.argument("calibrator", type=FILE)
+@click.argument("rows", type=FILE)
+@click.option(
+    "--max-error",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.02,
+    help="Largest share of wrong rows among those above the threshold.",
+)
+@click.option(
+    "--delta",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.05,
+    help="Probability that the promise does not hold.",
+)
+@click.option(
+    "--positive", metavar="CLASS", help="Name or column of a class to decide for, instead of the top class."
+)
+@click.option("-o", "--out", type=FILE, help="The calibrator file to write, with the rule, JSON.")
+@read_options(default_part="test")
+@force_option
+@output_options("automate")
+def automate(
+    calibrator: Path,
+    rows: Path,
+    max_error: float,
+    delta: float,
+    positive: str | None,
+    out: Path | None,
+    options: ReadOptions,
+    force: bool,
+    output: Output,
+) -> None:
+    """Find the confidence above which predictions of the calibrator file CALIBRATOR need no person.
+
+    ROWS are held-out rows with labels.
+    """
+    from temperance.calibrator_file import load
+
+    fitted = load(calibrator)
+    if out is not None:
+        check_output_file(out, calibrator, rows, options.labels, overwrite=force)
+    opened = open_for_calibrator(rows, options, fitted, output, need_labels=True)
+    names = getattr(fitted, "class_names_", ())
+    column = int(positive) if positive and positive.isdecimal() and positive not in names else positive
+    with output.telling_warnings() as told, output.progress("Testing thresholds"):
+        logits, labels = opened.logits(), opened.labels
+        assert labels is not None  # they are required here
+        with opened.stored.naming_file():
+            automated = fitted.automate(
+                logits, labels, max_error, delta,
+                positive=column, from_probs=False if opened.kind == "probs" else None,
+            )  # fmt: skip
+    if out is not None:
+        automated.save(out, overwrite=force)
+    say_columns(output, opened)
+    rule = automated.automation_
+    output.answer(on_one_line(rule.words))
+    if rule.error is not None:
+        output.say(f"Of {rule.rows:,} rows, {100 * rule.error:.3g}% of those above the threshold were wrong.")
+    if out is not None:
+        output.say(f"Saved to {on_one_line(out)}", wrap=False)
+    output.result(
+        file=file_for_json(opened),
+        calibrator={"path": str(calibrator), "method": fitted.key},
+        out=None if out is None else str(out),
+        warnings=told,
+        **rule.to_dict(),
+    )

@@ -1,0 +1,194 @@
+"""From calibrated probabilities to decisions, with NumPy alone: by a confidence threshold, or by costs.
+
+A rule (`Automation`) decides on the top class of a row if its probability is above a threshold, or on one
+positive class if its probability is, and leaves the other rows to a person. `temperance.decisions` finds the
+threshold; a model holds it, and its file stores it.
+
+With costs[k, d] of decision d where the true class is k, the decision is the one of least expected cost,
+sum_k p_k costs[k, d]. The first K decisions are the classes; others are the caller's own, such as "abstain".
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from temperance.core.arrays import Matrix, Vector
+from temperance.errors import InputError, on_one_line
+from temperance.inputs.containers import as_numpy
+
+if TYPE_CHECKING:
+    from temperance.formulas.model import Model
+
+ASK_A_PERSON = -1
+"""The decision on a row that a rule leaves to a person."""
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorCurve:
+    """The error rate of the most confident rows against their share, with exact limits.
+
+    Each limit holds with probability 1 - delta, one at a time.
+
+    Attributes
+    ----------
+    threshold, share : (M,) arrays
+        Probabilities, in decreasing order, and the share of the rows above each.
+    error : (M,) array
+        The share of these rows that is wrong.
+    low, high : (M,) arrays
+        Its lower and upper confidence limits.
+
+    Examples
+    --------
+    >>> import temperance
+    >>> task = temperance.data.simulate(n_rows=1000, n_classes=3, random_state=0)
+    >>> curve = temperance.automate(task.probabilities, task.labels, max_error=0.1).curve
+    >>> bool((curve.low <= curve.error).all() and (curve.error <= curve.high).all()), float(curve.share[-1])
+    (True, 1.0)
+    """
+
+    threshold: Vector
+    share: Vector
+    error: Vector
+    low: Vector
+    high: Vector
+
+
+@dataclass(frozen=True, eq=False)
+class Automation:
+    """A rule for which predictions need no person, and what it promises.
+
+    Attributes
+    ----------
+    threshold : float or None
+        Rows whose probability is above it can be left to the machine; None if the rows support no threshold.
+    share : float
+        The share of the rows above it.
+    error, bound : float or None
+        The share of these that was wrong, and its upper limit with probability 1 - delta, for this threshold
+        alone.
+    max_error, delta : float
+        The promise: of future rows above the threshold at most `max_error` are wrong, except with
+        probability `delta`.
+    positive : int or None
+        The column of the class whose probability is meant; None for the top class of each row.
+    rows : int
+        How many held-out rows it was found on.
+    groups : int or None
+        How many groups they form, if rows of a group may depend on each other.
+    rows_needed : int or None
+        Without a threshold: about how many rows like these would support one. None if these rows do not show
+        that more would help.
+    curve : ErrorCurve or None
+        The error rate against the share of the rows. None if the rule comes from a file.
+    positive_name : str or None
+        The name of the positive class.
+
+    Examples
+    --------
+    >>> Automation(0.912, 0.74, 0.014, 0.019, max_error=0.02, delta=0.05, rows=5000).words
+    'Above 91.2% confidence: 74% of the rows, at most 2% of them wrong (95% confidence).'
+    """
+
+    threshold: float | None
+    share: float
+    error: float | None
+    bound: float | None
+    max_error: float
+    delta: float
+    rows: int
+    positive: int | None = None
+    groups: int | None = None
+    rows_needed: int | None = None
+    curve: ErrorCurve | None = None
+    positive_name: str | None = None
+
+    @property
+    def words(self) -> str:
+        """The rule and its promise in a sentence, or why there is none."""
+        name = None if self.positive is None else self.positive_name or f"class {self.positive}"
+        level, most = f"{100 * (1 - self.delta):g}% confidence", f"{100 * self.max_error:g}%"
+        what = "wrong" if name is None else f"not {on_one_line(name)}"
+        rows = f"{self.rows:,} rows" + ("" if self.groups is None else f" in {self.groups:,} groups")
+        if self.threshold is None:
+            missing = f"No threshold: {rows} do not show that at most {most} of some are {what} ({level})."
+            if self.rows_needed is None:
+                return f"{missing} Nor do they suggest that more rows would."
+            return f"{missing} About {self.rows_needed:,} such rows could."
+        share = f"{100 * self.share:.3g}% of the rows, at most {most} of them {what}"
+        promise = f"{share} ({level}{'' if self.groups is None else f', {rows}'})."
+        if self.threshold == 0:
+            return f"At any confidence: {promise}"
+        above = percent(self.threshold)
+        if name is None:
+            return f"Above {above} confidence: {promise}"
+        return f"Where P({on_one_line(name)}) is above {above}: {promise}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers and words, ready for JSON."""
+        plain = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "curve"}
+        curve = self.curve and {name: values.tolist() for name, values in asdict(self.curve).items()}
+        return {**plain, "curve": curve, "words": self.words}
+
+
+def percent(probability: float) -> str:
+    """Return a probability below 1 in percent, with enough digits to tell it from 100%.
+
+    Examples
+    --------
+    >>> percent(0.912), percent(0.99987)
+    ('91.2%', '99.987%')
+    """
+    rest = max(1 - probability, 1e-12)
+    return f"{100 * probability:.{max(1, math.ceil(-math.log10(rest)) - 1)}f}%"
+
+
+def decide(
+    model: Model, probs: Any, dim: int, costs: ArrayLike | None, return_costs: bool
+) -> NDArray[np.intp] | tuple[NDArray[np.intp], Vector]:
+    """Return decisions on rows, by the rule or by costs; the probabilities have the classes in axis `dim`."""
+    rows = np.moveaxis(as_numpy(probs), dim, -1).astype(np.float64, copy=False)
+    if costs is not None:
+        decisions, expected = least_cost(rows, check_costs(costs, rows.shape[-1]))
+        return (decisions, expected) if return_costs else decisions
+    if return_costs:
+        raise InputError("return_costs is about costs; found none. Pass costs, or leave it out.")
+    rule = model.automation
+    if rule is None:
+        raise InputError(
+            "decide needs a rule or costs; found neither. Find a rule with cal.automate(logits, labels), "
+            "or pass costs."
+        )
+    decisions = rows.argmax(axis=-1) if rule.positive is None else np.full(rows.shape[:-1], rule.positive)
+    chosen = np.take_along_axis(rows, decisions[..., None], axis=-1)[..., 0]
+    automatic = np.zeros(chosen.shape, bool) if rule.threshold is None else chosen > rule.threshold
+    return np.where(automatic, decisions, ASK_A_PERSON)
+
+
+def check_costs(costs: ArrayLike, n_classes: int) -> Matrix:
+    """Return the costs as float64: a row for each class, a column for each decision."""
+    given = as_numpy(costs)
+    wanted = (
+        f"costs must be a matrix with a row for each of {n_classes} true classes and a column for each "
+        "decision, the classes first"
+    )
+    if given.dtype.kind not in "fiub":
+        raise InputError(f"{wanted}; found {given.dtype}.")
+    if given.ndim != 2 or given.shape[0] != n_classes or given.shape[1] < n_classes:
+        raise InputError(f"{wanted}; found shape {given.shape}.")
+    matrix = given.astype(np.float64)
+    if not np.isfinite(matrix).all():
+        raise InputError(f"{wanted}, all finite; found {matrix[~np.isfinite(matrix)][0]}.")
+    return matrix
+
+
+def least_cost(probs: NDArray[Any], costs: Matrix) -> tuple[NDArray[np.intp], Vector]:
+    """Return the decision of least expected cost on each row, the first if several are, and that cost."""
+    expected = probs @ costs
+    decisions: NDArray[np.intp] = expected.argmin(axis=-1)
+    return decisions, np.take_along_axis(expected, decisions[..., None], axis=-1)[..., 0]

@@ -1,0 +1,242 @@
+"""Decisions by a rule and by costs, in the library, a file and a service; thresholds for two classes."""
+
+import json
+
+import numpy as np
+import pytest
+
+import temperance
+from temperance import serving
+from temperance.data import demo_task, simulate
+from temperance.decisions import evaluate_costs
+from temperance.errors import InputError, InputWarning
+
+NAMES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+
+
+@pytest.fixture(scope="module")
+def task():
+    return demo_task()
+
+
+@pytest.fixture(scope="module")
+def fitted(task):
+    return temperance.make_calibrator("bayes").fit(task.val_logits, task.val_labels, classes=NAMES)
+
+
+@pytest.fixture(scope="module")
+def automated(task, fitted):
+    return fitted.automate(task.test_logits[:5000], task.test_labels[:5000], 0.05)
+
+
+def test_a_rule_gives_the_class_above_its_threshold_or_asks_a_person(task, fitted, automated):
+    new, probs = task.test_logits[5000:], fitted.predict_proba(task.test_logits[5000:])
+    decisions = automated.decide(new)
+    wanted = np.where(probs.max(axis=1) > automated.automation_.threshold, probs.argmax(axis=1), -1)
+    np.testing.assert_array_equal(decisions, wanted)
+    decided = decisions >= 0
+    assert 0.6 < decided.mean() < 0.9
+    assert (decisions[decided] != task.test_labels[5000:][decided]).mean() < 0.05
+
+
+def test_the_rule_is_that_of_the_calibrated_probabilities(task, fitted, automated):
+    rule = temperance.automate(fitted.predict_proba(task.test_logits[:5000]), task.test_labels[:5000], 0.05)
+    assert rule.to_dict() == automated.automation_.to_dict()
+    assert not hasattr(fitted, "automation_")
+
+
+def test_a_file_and_a_service_decide_alike(task, automated, tmp_path):
+    automated.save(tmp_path / "cal.json")
+    wanted = automated.decide(task.test_logits)
+    predictor = serving.load(tmp_path / "cal.json")
+    np.testing.assert_array_equal(predictor.decide(task.test_logits), wanted)
+    np.testing.assert_array_equal(temperance.load(tmp_path / "cal.json").decide(task.test_logits), wanted)
+    assert predictor.automation.words == automated.automation_.words
+    assert predictor.automation.curve is None
+    assert automated.automation_.words in " ".join(temperance.load(tmp_path / "cal.json").summary().split())
+
+
+def test_a_positive_class_is_named_in_the_file_too(task, fitted, tmp_path):
+    labels = np.array(NAMES)[task.test_labels]
+    automated = fitted.automate(task.test_logits, labels, 0.1, positive="ship")
+    automated.save(tmp_path / "cal.json")
+    rule = serving.load(tmp_path / "cal.json").automation
+    assert rule.words == automated.automation_.words
+    assert "P(ship)" in rule.words
+    assert set(automated.decide(task.test_logits).tolist()) == {8, -1}
+
+
+def test_without_a_threshold_a_person_decides_on_every_row(task, fitted, tmp_path):
+    automated = fitted.automate(task.test_logits[:100], task.test_labels[:100])
+    assert automated.automation_.threshold is None
+    automated.save(tmp_path / "cal.json")
+    assert (serving.load(tmp_path / "cal.json").decide(task.test_logits[:50]) == -1).all()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("threshold", 1.5, "automation.threshold must be a number from 0 to 1"),
+        ("positive", 10, "automation.positive must be a whole number and at most 9"),
+        ("rows", 0, "automation.rows must be a whole number and at least 1"),
+        ("max_error", None, "automation.max_error must be a number from 0 to 1"),
+    ],
+)
+def test_a_damaged_rule_is_refused(automated, tmp_path, field, value, message):
+    automated.save(tmp_path / "cal.json")
+    content = json.loads((tmp_path / "cal.json").read_text())
+    content["automation"][field] = value
+    (tmp_path / "cal.json").write_text(json.dumps(content))
+    with pytest.raises(InputError, match=message):
+        serving.load(tmp_path / "cal.json")
+
+
+def test_adapting_and_fitting_again_drop_the_rule(task, automated):
+    assert not hasattr(automated.adapt(priors=np.full(10, 0.1)), "automation_")
+    again = temperance.make_calibrator("ts").fit(task.val_logits, task.val_labels)
+    again = again.automate(task.test_logits, task.test_labels, 0.1)
+    assert not hasattr(again.fit(task.val_logits, task.val_labels), "automation_")
+
+
+def test_the_rows_of_the_fit_are_recognised(task, fitted):
+    with pytest.warns(InputWarning, match="rows that the fit has not seen; found the rows of the fit"):
+        fitted.automate(task.val_logits, task.val_labels)
+
+
+def test_whole_numbers_as_class_names_are_not_taken_for_columns():
+    task = simulate(n_rows=2000, n_classes=3)
+    names, rows = np.array([7, 1, 0]), slice(1000, None)
+    cal = temperance.TemperatureScaling().fit(task.logits[:1000], names[task.labels[:1000]], classes=names)
+    rule = cal.automate(task.logits[rows], names[task.labels[rows]], 0.3).automation_
+    wanted = temperance.automate(cal.predict_proba(task.logits[rows]), task.labels[rows], 0.3)
+    assert rule.threshold == wanted.threshold is not None
+
+
+def test_pixels_are_groups_by_image():
+    task = simulate(n_rows=8000, n_classes=3, sharpness=8.0)
+    shaped = [a.reshape(2, 40, 10, 10, *a.shape[1:]) for a in (task.logits, task.labels)]
+    logits, labels = shaped[0].transpose(0, 1, 4, 2, 3), shaped[1]
+    cal = temperance.TemperatureScaling().fit(logits[0], labels[0], dim=1)
+    automated = cal.automate(logits[1], labels[1], 0.3)
+    flat = temperance.TemperatureScaling().fit(task.logits[:4000], task.labels[:4000])
+    wanted = flat.automate(task.logits[4000:], task.labels[4000:], 0.3, groups=np.arange(4000) // 100)
+    assert automated.automation_.groups == 40
+    assert automated.automation_.threshold == pytest.approx(wanted.automation_.threshold)
+    decisions = automated.decide(logits[1])
+    assert decisions.shape == (40, 10, 10)
+    np.testing.assert_array_equal(decisions.reshape(-1), wanted.decide(task.logits[4000:]))
+
+
+def test_tensors_are_decided_on():
+    torch = pytest.importorskip("torch")
+    task = simulate(n_rows=500, n_classes=3)
+    cal = temperance.TemperatureScaling().fit(task.logits, task.labels)
+    costs = 1 - np.eye(3)
+    np.testing.assert_array_equal(
+        cal.decide(torch.tensor(task.logits), torch.tensor(costs)), cal.predict(task.logits)
+    )
+
+
+def test_positions_have_no_positive_class():
+    task = simulate(n_rows=500, n_classes=3)
+    cal = temperance.TemperatureScaling().fit(task.logits, task.labels, positions=True)
+    with pytest.raises(InputError, match="positive is for classes"):
+        cal.automate(task.logits, task.labels, positive=0)
+
+
+COSTS = np.array([[0.0, 1.0, 4.0, 0.5], [2.0, 0.0, 1.0, 0.5], [9.0, 3.0, 0.0, 0.5]])
+
+
+def test_the_decision_has_the_least_expected_cost(tmp_path):
+    task = simulate(n_rows=500, n_classes=3)
+    cal = temperance.TemperatureScaling().fit(task.logits, task.labels)
+    cal.save(tmp_path / "cal.json")
+    decisions, expected = cal.decide(task.logits, COSTS, return_costs=True)
+    for p, decision, cost in zip(cal.predict_proba(task.logits), decisions, expected, strict=True):
+        each = [sum(p[k] * COSTS[k, d] for k in range(3)) for d in range(4)]
+        assert each[decision] == min(each) == pytest.approx(cost)
+    assert set(decisions.tolist()) == {0, 1, 2, 3}
+    np.testing.assert_array_equal(serving.load(tmp_path / "cal.json").decide(task.logits, COSTS), decisions)
+
+
+def test_the_cost_of_errors_alone_gives_the_predicted_class(task, fitted):
+    np.testing.assert_array_equal(
+        fitted.decide(task.test_logits, 1 - np.eye(10)), fitted.predict(task.test_logits)
+    )
+
+
+def test_realised_and_expected_costs_agree_where_probabilities_are_true():
+    task = simulate(n_rows=20_000, n_classes=3)
+    result = evaluate_costs(task.probabilities, task.labels, COSTS)
+    realised = COSTS[task.labels, (task.probabilities @ COSTS).argmin(axis=1)].mean()
+    assert result.realised.value == pytest.approx(realised)
+    assert result.realised.low < result.expected.value < result.realised.high
+    assert sum(result.shares) == pytest.approx(1)
+    too_sure = task.probabilities**3 / (task.probabilities**3).sum(axis=1, keepdims=True)
+    assert evaluate_costs(too_sure, task.labels, COSTS).realised.value > realised
+
+
+def test_two_costs_give_the_threshold_of_the_cheaper_decision():
+    task = simulate(n_rows=2000, n_classes=2)
+    cal = temperance.TemperatureScaling().fit(task.logits, task.labels)
+    threshold = temperance.threshold_from_costs(false_positive=1, false_negative=4)
+    assert threshold == 0.2
+    by_costs = cal.decide(task.logits, [[0, 1], [4, 0]])
+    np.testing.assert_array_equal(by_costs == 1, cal.predict_proba(task.logits)[:, 1] > threshold)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "decide needs a rule or costs; found neither"),
+        ({"return_costs": True}, "return_costs is about costs; found none"),
+        ({"costs": np.eye(2)}, r"costs must be a matrix with a row for each of 3 .* found shape \(2, 2\)"),
+        ({"costs": np.ones((3, 2))}, r"a column for each decision, the classes first; found shape \(3, 2\)"),
+        ({"costs": [[np.inf] * 3] * 3}, "all finite; found inf"),
+        ({"costs": [["a"] * 3] * 3}, "found <U1"),
+    ],
+)
+def test_decisions_need_a_rule_or_a_matrix_of_costs(arguments, message):
+    task = simulate(n_rows=200, n_classes=3)
+    cal = temperance.TemperatureScaling().fit(task.logits, task.labels)
+    with pytest.raises(InputError, match=message):
+        cal.decide(task.logits, **arguments)
+
+
+@pytest.mark.parametrize("cost", [0, -1, np.nan, "1"])
+def test_costs_of_errors_are_above_0(cost):
+    with pytest.raises(InputError, match="false_positive must be a number > 0"):
+        temperance.threshold_from_costs(cost, 1)
+
+
+@pytest.mark.parametrize("key", ["ts", "lts", "hts", "hnlts", "pts", "ets", "mono", "bayes", "bayes-bias"])
+@pytest.mark.parametrize("old", [0.03, 0.5, 0.9])
+def test_a_threshold_survives_recalibration(key, old):
+    task = simulate(n_rows=2000, n_classes=2, random_state=1)
+    cal = temperance.make_calibrator(key).fit(task.logits, task.labels)
+    new = cal.threshold_for(old)
+    own = 1 / (1 + np.exp(task.logits[:, 0] - task.logits[:, 1]))
+    np.testing.assert_array_equal(own > old, cal.predict_proba(task.logits)[:, 1] > new)
+    assert cal.threshold_for(new, inverse=True) == pytest.approx(old, abs=1e-9)
+
+
+def test_no_threshold_decides_alike_where_probabilities_do_not_rise():
+    task = simulate(n_rows=2000, n_classes=2, random_state=1)
+    cal = temperance.make_calibrator("bts").fit(task.logits, task.labels)
+    with pytest.raises(InputError, match="must rise with the classifier's"):
+        cal.threshold_for(0.9)
+    with pytest.warns(UserWarning, match="no better than chance"):
+        upside_down = temperance.make_calibrator("bayes-bias").fit(task.logits, 1 - task.labels)
+    with pytest.raises(InputError, match="must rise with the classifier's"):
+        upside_down.threshold_for(0.9)
+    with pytest.raises(InputError, match="must be a calibrated probability that occurs"):
+        upside_down.threshold_for(0.9, inverse=True)
+
+
+def test_thresholds_are_for_two_classes():
+    task = simulate(n_rows=200, n_classes=3)
+    cal = temperance.TemperatureScaling().fit(task.logits, task.labels)
+    with pytest.raises(InputError, match=r"threshold_for is for two classes.*found 3 classes"):
+        cal.threshold_for(0.5)
+    with pytest.raises(InputError, match="threshold must be a number between 0 and 1"):
+        cal.threshold_for(1.0)
