@@ -1,7 +1,7 @@
 """Put a built site beside those of other versions: `python docs/versions.py PAGES SITE REF`.
 
-PAGES is a checkout of the branch that is served, SITE the built pages, REF the name of a branch (`dev`) or of a
-tag `vX.Y.Z` (`X.Y`, and `stable` if no later version is there).
+PAGES is a checkout of the branch that is served, SITE the built pages, REF the name of a branch (`dev`) or
+of a tag `vX.Y.Z` (`X.Y`, and `stable` if no later version is there).
 """
 
 import json
@@ -10,7 +10,9 @@ import shutil
 import sys
 from pathlib import Path
 
-TO_STABLE = '<!doctype html><meta http-equiv="refresh" content="0; url={}/index.html"><title>temperance</title>\n'
+TO_STABLE = (
+    '<!doctype html><meta http-equiv="refresh" content="0; url={}/index.html"><title>temperance</title>\n'
+)
 
 
 def folder_of(ref):

@@ -46,7 +46,9 @@ def test_the_version_is_the_same_everywhere():
 
 
 def test_the_recipe_needs_what_the_package_needs():
-    needed = {line.replace(" ", "") for line in yaml.safe_load(read("recipe/recipe.yaml"))["requirements"]["run"]}
+    needed = {
+        line.replace(" ", "") for line in yaml.safe_load(read("recipe/recipe.yaml"))["requirements"]["run"]
+    }
     assert needed == {*project()["dependencies"], f"python{project()['requires-python']}"}
 
 
@@ -80,8 +82,19 @@ def test_publishing_needs_no_secret():
 
 @pytest.mark.parametrize("name", ["README.md", "llms.txt", "SECURITY.md", "CONTRIBUTING.md"])
 def test_links_lead_to_files(name):
-    paths = [path for path in re.findall(r"\]\(([^)#]+)\)", read(name)) if "://" not in path]
+    here = re.sub(
+        r"https://(github|raw\.githubusercontent)\.com/OWNER/temperance/(blob/)?main/", "", read(name)
+    )
+    paths = [path for path in re.findall(r"\]\(([^)#]+)\)", here) if "://" not in path]
+    assert paths or name == "SECURITY.md"
     assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_the_links_of_the_readme_are_absolute():
+    """The registry shows the same file, where a relative link leads nowhere."""
+    assert re.findall(r"\]\((?!https://)[^)]*\)", read("README.md")) == []
+    assert set(re.findall(r"github\.com/(\w+)/", read("README.md"))) == {"OWNER"}
+    assert all("OWNER" in address for address in project()["urls"].values())
 
 
 def test_every_page_is_in_a_table_of_contents():
