@@ -149,8 +149,8 @@ def test_the_example_files_are_current_and_a_command_reads_confidences(tmp_path,
     for path in tmp_path.iterdir():
         assert path.read_text() == (ROOT / "docs" / "samples" / path.name).read_text()
     rows = open_rows(tmp_path / "confidences.csv")
-    assert rows.logits().shape == (600, 2)
-    assert rows.kind == "probs"
+    assert (rows.kind, rows.n_classes) == ("probs", 2)
+    assert np.bincount(rows.labels).sum() == len(rows.logits()) == 600
 
 
 def test_the_readme_is_short_and_names_the_paper():
