@@ -97,6 +97,7 @@ reliability:
 lint: $(VENV)/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python docs/prose.py
 
 types: $(VENV)/ready
 	$(BIN)/mypy

@@ -79,7 +79,7 @@ def stable(world: World, rng: np.random.Generator, day: int, rows: int) -> tuple
 
 
 def overconfidence(world: World, rng: np.random.Generator, day: int, rows: int):
-    """Let the temperature that would be right grow by 2 % a day, up to twice what it was."""
+    """Let the temperature that would be right grow by 2% a day, up to twice what it was."""
     at = rng.integers(0, POOL, rows)
     temperature = min(1 + 0.02 * max(day - CHANGES_AFTER, 0), 2.0)
     return at, _drawn(softmax(np.log(world.truth[at] + 1e-300) / temperature, axis=1), rng)
@@ -95,7 +95,7 @@ def class_frequencies(world: World, rng: np.random.Generator, day: int, rows: in
 
 
 def subgroup(world: World, rng: np.random.Generator, day: int, rows: int):
-    """Let a subgroup grow from 10 % to 40 % of the rows; half of its labels have no relation to p."""
+    """Let a subgroup grow from 10% to 40% of the rows; half of its labels have no relation to p."""
     if day < CHANGES_AFTER:
         return stable(world, rng, day, rows)
     weight = np.where(world.hard, 0.4 / world.hard.mean(), 0.6 / (1 - world.hard.mean()))
@@ -115,7 +115,7 @@ KINDS: dict[str, Draw] = {
     "overconfidence grows": overconfidence,
     "class frequencies shift": class_frequencies,
     "a subgroup gets worse": subgroup,
-    "10 % label noise": label_noise,
+    "10% label noise": label_noise,
 }
 
 
@@ -279,8 +279,8 @@ def hard_table(repeats: int, days: int, rows: int) -> str:
     ]
     for name, (_, method, fit_rows, independent) in NULLS.items():
         with_labels, without = hard_cases(name, repeats, days, rows)
-        told = f"{100 * without:.1f} %" if independent else "-"
-        lines.append(f"| {name} | `{method}` | {fit_rows} | {repeats} | {100 * with_labels:.1f} % | {told} |")
+        told = f"{without:.1%}" if independent else "-"
+        lines.append(f"| {name} | `{method}` | {fit_rows:,} | {repeats:,} | {with_labels:.1%} | {told} |")
     return "\n".join(lines)
 
 
@@ -293,8 +293,8 @@ def stable_table(repeats: int) -> str:
     ]
     for fit_rows in (200, 2000):
         for (rows, checks), shares in zip(YEAR, false_alarms(fit_rows, repeats), strict=True):
-            told = " | ".join(f"{100 * share:.1f} %" for share in shares)
-            lines.append(f"| {fit_rows} | {rows} | {checks} | {repeats} | {told} |")
+            told = " | ".join(f"{share:.1%}" for share in shares)
+            lines.append(f"| {fit_rows:,} | {rows:,} | {checks} | {repeats:,} | {told} |")
     return "\n".join(lines)
 
 
@@ -308,12 +308,12 @@ def power_table(repeats: int, days: int) -> str:
     for kind in KINDS:
         for fit_rows, rows in ((2000, 10), (2000, 100), (2000, 1000), (200, 100)):
             found = detection(kind, fit_rows, rows, repeats, days)
-            told = ", ".join(f"{name} {100 * n / repeats:.0f} %" for name, n in found["advice"].most_common())
+            told = ", ".join(f"{name} {n / repeats:.0%}" for name, n in found["advice"].most_common())
             watch, alarm = (
                 f"{found[name]:.0f}" if np.isfinite(found[name]) else "-" for name in ("watch", "median")
             )
             lines.append(
-                f"| {kind} | {fit_rows} | {rows} | {100 * found['seen']:.0f} % | {watch} | {alarm} "
+                f"| {kind} | {fit_rows:,} | {rows:,} | {found['seen']:.0%} | {watch} | {alarm} "
                 f"| {told or '-'} |"
             )
     return "\n".join(lines)
@@ -325,7 +325,7 @@ def shift_table(repeats: int, days: int) -> str:
     for kind in (None, *KINDS):
         found = shift_looks(kind, 2000, 100, repeats, days)
         median = f"{found['median']:.0f}" if np.isfinite(found["median"]) else "-"
-        lines.append(f"| {kind or 'none'} | {100 * found['alarms']:.0f} % | {median} |")
+        lines.append(f"| {kind or 'none'} | {found['alarms']:.0%} | {median} |")
     return "\n".join(lines)
 
 

@@ -46,7 +46,7 @@ sphinx_gallery_conf = {
     "min_reported_time": 1e9,
     "download_all_examples": False,
     "remove_config_comments": True,
-    "reset_modules": ("matplotlib",),
+    "reset_modules": (),  # it would drop the style, which build.py sets
     "parallel": 2,
 }
 warnings.filterwarnings("ignore", category=UserWarning, message="Matplotlib is currently using agg")

@@ -11,6 +11,10 @@ from temperance.cli.program import cli
 from temperance.metrics import METRICS
 
 WIDTH = 88
+CONSTANTS = {
+    "temperance.CALIBRATORS": 'mapping of keys, such as `"ts"`, to a `Method` that builds it',
+    "temperance.metrics.METRICS": "mapping of the name of each metric to its label, unit, range and meaning",
+}
 
 
 def help_of(command, name, parent=None):
@@ -22,9 +26,12 @@ def help_of(command, name, parent=None):
 
 
 def write_command_reference(path):
-    """Write the page of the command line from its own help texts."""
-    intro = "# Commands and options\n\nThe text of `--help` for each command.\n\n"
-    path.write_text(intro + "\n".join(help_of(cli, "temperance")), encoding="utf-8")
+    """Add the help texts to the end of the page of the command line, in place of a comment that says so."""
+    text = path.read_text(encoding="utf-8")
+    before, comment, _ = text.partition("<!-- commands:")
+    if not comment:
+        raise ValueError(f"{path} must end with a comment `<!-- commands: ... -->`")
+    path.write_text(before + "\n".join(help_of(cli, "temperance")), encoding="utf-8")
 
 
 def public_modules():
@@ -61,10 +68,10 @@ def section(module, names):
 
 def write_name_reference(path):
     """Write the page of all public names; Sphinx makes a page for each of them."""
-    intro = (
-        "# Python names\n\nEvery public class and function; constants are on [their page](constants.md).\n\n"
-    )
-    path.write_text(intro + "\n".join(section(*found) for found in public_names()), encoding="utf-8")
+    intro = "# Python API\n\nEvery public class and function. Each has an example that the tests run.\n\n"
+    constants = "## Constants\n\n" + "\n".join(f"- `{name}`: {what}" for name, what in CONSTANTS.items())
+    parts = [section(*found) for found in public_names()]
+    path.write_text("\n".join([intro, *parts, constants]) + "\n", encoding="utf-8")
 
 
 def write_metric_reference(path):

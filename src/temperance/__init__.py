@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from temperance.inputs.probabilities import logits_from_probs, probability_floor
     from temperance.sklearn import CalibratedClassifier
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "CALIBRATORS",

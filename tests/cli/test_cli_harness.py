@@ -109,8 +109,8 @@ def test_the_page_has_commands_that_run(run, model_folder, tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     path = model_folder / "samples_quiz_2026-01-01T00-00-00.123.jsonl"
     (tmp_path / "samples_quiz.jsonl").write_bytes(path.read_bytes())
-    page = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
-    section = page.partition("## Language models")[2].partition("\n## ")[0]
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "language-models.md").read_text(encoding="utf-8")
+    section = page.partition("## Multiple choice")[2].partition("\n## ")[0]
     commands = [line.split()[1:] for line in section.splitlines() if line.startswith("    temperance ")]
     assert [command[0] for command in commands] == ["compare", "fit", "study"]
     for command in commands[:2]:

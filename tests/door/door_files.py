@@ -210,7 +210,7 @@ FILES = [
     ),
     Made(
         "R, `write.csv(d, path)`",
-        "row names as ids; quotes are removed, also around commas",
+        "row names as ids; quotes are removed, even around commas",
         text(lines(R_HEAD, rows=quoted_rows())),
         ids=IDS,
     ),
@@ -342,7 +342,7 @@ FILES = [
         classes=None,
     ),
     Made(
-        "a record with a score for each class on each line",
+        "a record with a score per class on each line",
         "classes by their names",
         json_lines(lambda row, label: {"logits": dict(zip(NAMES, row, strict=True)), "label": NAMES[label]}),
         name="val.jsonl",

@@ -110,4 +110,4 @@ def test_the_page_of_figures_has_all_tables():
         table = re.search(rf"<!-- {name} -->\n(.*?)\n<!-- end of {name} -->", text, re.S)[1]
         assert len(table.splitlines()) == 2 + rows
         if name in ("false alarms", "hard cases"):
-            assert max(map(float, re.findall(r"([\d.]+) % \|", table))) <= 5
+            assert max(map(float, re.findall(r"([\d.]+)% \|", table))) <= 5

@@ -51,8 +51,11 @@ def test_the_page_of_metrics_has_a_row_for_each(tmp_path):
 def test_the_reference_has_the_help_of_each_command(tmp_path):
     from temperance.cli.program import cli
 
-    load("generated_pages").write_command_reference(tmp_path / "commands.md")
-    page = (tmp_path / "commands.md").read_text()
+    path = tmp_path / "command-line.md"
+    path.write_bytes((DOCS / "command-line.md").read_bytes())
+    load("generated_pages").write_command_reference(path)
+    page = path.read_text()
+    assert page.startswith("# The command line\n")
     for name, command in cli.commands.items():
         assert f"## temperance {name}\n" in page
         assert f"Usage: temperance {name}" in page

@@ -1,15 +1,15 @@
 """
-Next month: does the calibrator still hold?
-===========================================
+Monitor a calibrator, week by week
+==================================
 
-A calibrator is shipped. Weeks later the camera is replaced, the users change, or the labels do. This tutorial
-checks a calibrator every week, with labels and without, and acts when it has to.
+A calibrator is in use. Weeks later the camera is replaced, the users change, or the labels do. This
+tutorial checks a calibrator every week, with labels and without, and acts when it has to.
 """
 
 # %%
 # A calibrator in use
 # -------------------
-# We simulate a classifier with four classes, and fit on 2000 labelled rows.
+# We simulate a classifier with four classes, and fit on 2,000 labelled rows.
 import tempfile
 import textwrap
 from pathlib import Path
@@ -28,9 +28,10 @@ history = Path(tempfile.mkdtemp()) / "history.jsonl"
 # %%
 # One check a week
 # ----------------
-# Every week 500 labelled rows arrive. From week 9 on, a new camera makes the classifier overconfident: its
-# logits are 1.6 times as large. The history file keeps the evidence, so that each check continues from the
-# last one. You may look after every check: over all of them, the probability of a false alarm is at most 5 %.
+# Every week 500 labelled rows arrive. In week 9 a new camera makes the classifier overconfident:
+# its logits become 1.6 times as large. The history file keeps the evidence, so that each check
+# continues from the last one. Look after every check if you like: over all of them, the probability
+# of a false alarm is at most 5%.
 checks = []
 for week in range(1, 21):
     rows = slice(2000 + 500 * week, 2500 + 500 * week)
@@ -46,12 +47,13 @@ for week in range(1, 21):
     print(f"week {week:2}  e-value {np.exp(found.log_e):10.3g}  {found.state}")
 
 # %%
-# The e-value measures evidence of a change. It stays near or below 1 while all is well; at 20 an alarm is
-# raised. Before that, "watch" says that the gap of the last checks is outside the allowed range.
-figure, ax = plt.subplots(figsize=(7, 4))
+# The e-value measures the evidence of a change. It stays near or below 1 while nothing changes, and
+# at 20 the check raises an alarm. Before that, "watch" means that the gap of the last checks is
+# outside the allowed range.
+figure, ax = plt.subplots()
 ax.plot(range(1, 21), [found.log_e / np.log(10) for found in checks], marker="o")
 ax.axhline(np.log10(20), color="#b3261e", linestyle="--", label="alarm: 20")
-ax.axvline(8.5, color="#767b82", linestyle=":", label="the camera is replaced")
+ax.axvline(8.5, color="grey", linestyle=":", label="the camera is replaced")
 ax.set(xlabel="week", ylabel="e-value (power of 10)", xticks=range(1, 21, 2))
 ax.legend()
 plt.show()
@@ -65,8 +67,8 @@ print(*(textwrap.fill(sentence, 88) for sentence in first.sentences), sep="\n")
 # %%
 # Without labels
 # --------------
-# Labels often come late. Without them the check compares the predictions with those at the fit: it can see
-# that they differ, and says that it cannot see whether they are still right.
+# Labels often come late. Without them the check compares the predictions with the predictions at
+# the fit: it can see that they differ, but not whether they are still correct.
 unlabelled = monitoring.check(cal, 1.6 * task.logits[-500:])
 print(*(textwrap.fill(sentence, 88) for sentence in unlabelled.sentences), sep="\n")
 
@@ -83,5 +85,5 @@ for name, used in (("shipped", cal), ("fitted again", refitted)):
     print(f"{name:12}  NLL {nll:.3f}  ECE {ece:.1%}")
 
 # %%
-# In a cron job: ``temperance check cal.json week42.npz --history history.jsonl --report checks.html``. The
-# exit code is 3 when you have to act.
+# In a cron job: ``temperance check cal.json week42.npz --history history.jsonl --report
+# checks.html``. The exit code is 3 when you have to act.

@@ -1,0 +1,190 @@
+"""Find patterns of prose that readers stumble over: `python docs/prose.py`, a part of `make lint`.
+
+    python docs/prose.py             the README, the pages and tutorials, CHANGELOG.md and CONTRIBUTING.md
+    python docs/prose.py --source    docstrings and messages of src as well
+    python docs/prose.py --count     words per page, without code
+
+The patterns are data, docs/prose.toml. Code, links, comments and generated tables are not looked at.
+"""
+
+import argparse
+import ast
+import re
+import sys
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLE = re.compile(r"^\s*(>>>|\.\.\. |References\n).*?(\n\n|\Z)", re.DOTALL | re.MULTILINE)
+# Looked up, not read: not counted as pages for users.
+REFERENCE = {
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    *(
+        f"docs/{name}.md"
+        for name in (
+            *("benchmarks/tasks", "changelog", "command-line", "contributing", "data-files", "faq"),
+            *("file-format", "how-to/index", "methods", "reference/glossary", "reference/index"),
+            *("references", "reliability"),
+        )
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some text of a file: a paragraph, a table row or a heading, and the line where it begins."""
+
+    line: int
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A place where a pattern matches."""
+
+    path: str
+    line: int
+    name: str
+    found: str
+    advice: str
+
+    def __str__(self):
+        return f"{self.path}:{self.line}: {self.name}: {self.found!r}; {self.advice}"
+
+
+def patterns():
+    """Return the patterns, with compiled expressions."""
+    data = tomllib.loads((ROOT / "docs" / "prose.toml").read_text(encoding="utf-8"))["pattern"]
+    return [entry | {"regex": re.compile(entry["regex"], re.IGNORECASE | re.MULTILINE)} for entry in data]
+
+
+def blank(match):
+    """Return as many line ends as the match has, so that line numbers stay."""
+    return "\n" * match[0].count("\n")
+
+
+def dedented(match):
+    """Return the terms of a glossary and what they mean as paragraphs."""
+    return re.sub(r"^ {4}", "", match[1], flags=re.MULTILINE) + "\n"
+
+
+def without_code(text):
+    """Return Markdown or reStructuredText without code, comments, quotations and the targets of links."""
+    text = re.sub(r"^```\{glossary\}$(.*?)^```", dedented, text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"^( *)(```|~~~).*?^\1\2", blank, text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"<!-- generated:.*?<!-- end -->", blank, text, flags=re.DOTALL)
+    text = re.sub(r"<!--.*?-->", blank, text, flags=re.DOTALL)
+    text = re.sub(r"^(?: {4,}|\t)(?![-*0-9|]).*$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"(``.+?``|`[^`]*`)", lambda code: "`x`" + blank(code), text)
+    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    return re.sub(r"\"[^\"\n]{0,80}\"|<[^>\n]+>", "`x`", text)
+
+
+def pieces_of_markdown(text, offset=0):
+    """Yield the headings, table rows and paragraphs of a page."""
+    start, paragraph = None, []
+    for number, line in enumerate([*without_code(text).splitlines(), ""], start=1 + offset):
+        kind = "heading" if re.match(r"#+ ", line) else "table" if line.lstrip().startswith("|") else "prose"
+        ends = kind != "prose" or not line.strip() or re.match(r"\s*([-*]|\d+\.) ", line)
+        if ends and paragraph:
+            yield Piece(start, "prose", "\n".join(paragraph))
+            paragraph = []
+        if kind != "prose":
+            yield Piece(number, kind, line.strip(" #"))
+        elif line.strip():
+            start = number if not paragraph else start
+            paragraph.append(line.strip())
+
+
+def pieces_of_tutorial(text):
+    """Yield the prose of a script of the gallery: its docstring, and the comments after `# %%`."""
+    docstring = ast.get_docstring(ast.parse(text)) or ""
+    yield from pieces_of_markdown(docstring, offset=1)
+    for cell in re.finditer(r"^# %%\n((?:#.*\n)*)", text, re.MULTILINE):
+        line = text[: cell.start()].count("\n") + 1
+        yield from pieces_of_markdown(re.sub(r"^# ?", "", cell[1], flags=re.MULTILINE), offset=line)
+
+
+def pieces_of_source(text):
+    """Yield the docstrings of a module without their examples, and its other strings of several words."""
+    tree = ast.parse(text)
+    docstrings = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.body:
+            first = node.body[0]
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+                docstrings.add(first.value)
+                words = EXAMPLE.sub(blank, ast.get_docstring(node) or "")
+                yield from pieces_of_markdown(words, offset=first.lineno - 1)
+    for node in ast.walk(tree):
+        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in docstrings
+        if is_text and len(node.value.split()) > 3:
+            yield Piece(node.lineno, "prose", without_code(node.value))
+
+
+def pages():
+    """Return the files with prose, by the function that reads them."""
+    named = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")]
+    found = dict.fromkeys([*named, *sorted((ROOT / "docs").rglob("*.md"))], pieces_of_markdown)
+    found.pop(ROOT / "docs" / "how-to" / "read-the-report.md", None)  # is being rewritten
+    return found | dict.fromkeys(sorted((ROOT / "docs" / "tutorials").glob("*.py")), pieces_of_tutorial)
+
+
+def findings(path, pieces):
+    """Yield what the patterns find in the pieces of a file."""
+    for piece in pieces:
+        for pattern in patterns_now():
+            if pattern.get("only", piece.kind) != piece.kind or path in pattern.get("except", ()):
+                continue
+            for match in pattern["regex"].finditer(piece.text):
+                line = piece.line + piece.text[: match.start()].count("\n")
+                found = " ".join(match[0].split())
+                yield Finding(path, line, pattern["name"], found[:60], pattern["advice"])
+
+
+_patterns: list[dict] = []
+
+
+def patterns_now():
+    """Return the patterns, read once."""
+    if not _patterns:
+        _patterns.extend(patterns())
+    return _patterns
+
+
+def words(pieces):
+    """Return the number of words of prose, headings and tables."""
+    return sum(len(re.findall(r"[A-Za-z][\w'-]*", piece.text)) for piece in pieces)
+
+
+def main():
+    """Print the findings, or the number of words; the exit code is 1 if there are findings."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--source", action="store_true", help="check docstrings and messages of src as well")
+    parser.add_argument("--count", action="store_true", help="count the words of each page")
+    options = parser.parse_args()
+    files = pages()
+    if options.source:
+        files |= dict.fromkeys(sorted((ROOT / "src").rglob("*.py")), pieces_of_source)
+    read = {
+        str(path.relative_to(ROOT)): list(reader(path.read_text(encoding="utf-8")))
+        for path, reader in files.items()
+    }
+    if options.count:
+        counts = {path: words(pieces) for path, pieces in read.items()}
+        for path, count in sorted(counts.items(), key=lambda item: -item[1]):
+            print(f"{count:6,} {path}{' (reference)' if path in REFERENCE else ''}")
+        own = {path: count for path, count in counts.items() if path not in REFERENCE}
+        print(f"{sum(own.values()):6,} words on {len(own)} pages for users")
+        return
+    found = [finding for path, pieces in read.items() for finding in findings(path, pieces)]
+    for finding in found:
+        print(finding)
+    sys.exit(bool(found))
+
+
+if __name__ == "__main__":
+    main()
