@@ -151,6 +151,8 @@ FIT = (
     ),  # of methods that have a temperature
     Field("effective_parameters", number(0, MAX_MEAN), "n_parameters", optional=True),
     Field("class_counts", _check_counts, optional=True),
+    Field("groups", count(2), "n_groups", optional=True),
+    Field("design_effect", number(1, MAX_WEIGHT), optional=True),
     Field("data_hash", check_line, "record.data_hash", optional=True),
     Field("date", check_line, "record.date", optional=True),
     Field("library_version", check_line, "record.library_version", optional=True),

@@ -138,7 +138,7 @@ def test_a_file_needs_none_of_the_optional_fields(method, fitted, task, tmp_path
         del content[name]
     for field in FIT:
         if field.optional and field.name != "temperature_quantiles":
-            del content["fit"][field.name]
+            content["fit"].pop(field.name, None)  # groups are in few files
     path.write_text(json.dumps(content))
     loaded = temperance.load(path)
     wanted = fitted(method).predict_proba(task.logits)

@@ -8,7 +8,8 @@ keeps the order of the classes. T0 is the best single temperature under the prio
 two classifiers comparable, and the log-probabilities that the map takes. The prior of b, w and the map was
 learned from many public classifiers; the width of each block of the prior, including that of v, maximises the
 evidence of the rows. The likelihood gives extra weight to the predicted class (`core.maps`). Predictions
-average over the remaining uncertainty of T.
+average over the remaining uncertainty of T. If rows belong together, the likelihood of each block is tempered
+by its design effect (`core.clusters`), so that the prior keeps its say.
 """
 
 from __future__ import annotations
@@ -368,7 +369,8 @@ def _reference(
         posterior = maximise_evidence(objective, [block], np.array([start]), data.n_rows, max(tau, 1.0))
         off = ((posterior.mode[0] - expected) / population.intercept_scale) ** 2
         tail = (population.freedom + 1) / 2 * np.log1p(off / population.freedom)
-        found.append((objective(posterior.mode).value * objective.total_weight + tail, posterior))
+        total = objective.total_weight / posterior.design_effects[block.name]
+        found.append((objective(posterior.mode).value * total + tail, posterior))
     chosen = min(found, key=lambda pair: pair[0])[1]
     return float(Log().temperature(chosen.mode)[0]), chosen.taus[block.name], loss_at_limit
 
@@ -422,7 +424,7 @@ def _formula(posterior: Posterior, design: Design, population: Population, data:
     by_class[:, SIZE] = population.class_scale**2 * posterior.taus["class temperature"]
     by_class[design.class_of_group, :SIZE] = covariance[groups, :SIZE]
     by_class[design.class_of_group, SIZE] = covariance[groups, groups].diagonal()
-    link = design.link()
+    link, total_weight = design.link(), data.total_weight / posterior.design_effects["level"]
     return BayesianFormula(
         reference=design.reference,
         centre=design.centre,
@@ -434,7 +436,7 @@ def _formula(posterior: Posterior, design: Design, population: Population, data:
         temperature_limits=np.array([link.lower, link.upper]),
         map_knots=KNOTS,
         map_slopes=slopes_of(design.basis, mode[design.n_coefficients :])[0],
-        uniform_weight=PSEUDO_ROWS_WITH_RANDOM_LABEL / (PSEUDO_ROWS_WITH_RANDOM_LABEL + data.total_weight),
+        uniform_weight=PSEUDO_ROWS_WITH_RANDOM_LABEL / (PSEUDO_ROWS_WITH_RANDOM_LABEL + total_weight),
         averaged_variance=AVERAGED_VARIANCE,
         class_shift=None if data.positions else shift,
         class_covariance=None if data.positions else by_class,

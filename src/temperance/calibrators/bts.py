@@ -10,6 +10,7 @@ import numpy as np
 from temperance.calibrators.estimator import QUANTILES, TemperatureCalibrator, estimate, fitted
 from temperance.calibrators.single_temperature import fit_single_temperature, limits_around, warn_of
 from temperance.core.arrays import Indices, Vector
+from temperance.core.clusters import with_group_errors
 from temperance.core.fisher import solve
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import FitData, LogLikelihood
@@ -113,7 +114,7 @@ class BinwiseTemperatureScaling(TemperatureCalibrator):
         warn_of(single, data.n_rows)
         solution, theta = single.solution, start
         if not single.degeneracy:
-            solution = solve(objective, start, data.n_rows, bounds=bounds)
+            solution = with_group_errors(objective, solve(objective, start, data.n_rows, bounds=bounds))
             theta = solution.parameters
         used = data.total(partial(_weight_of_bins, edges))[0] > 0
         temperatures = np.where(used, Log().temperature(theta), 1.0)

@@ -29,6 +29,7 @@ from temperance.calibrators.fit_record import is_fitted_on, record_fit, record_s
 from temperance.calibrators.label_shift import adapt_to_priors, adapt_to_rows, describe_adaptation
 from temperance.core.arrays import AnyArray, Vector
 from temperance.core.blocks import number_of_threads
+from temperance.core.clusters import number_groups
 from temperance.core.objective import FitData
 from temperance.core.solution import Solution
 from temperance.errors import InputError, InputWarning, Remedy, warn_user
@@ -132,6 +133,11 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
     standard_errors_: Mapping[str, Vector] = fitted("standard_errors")
     n_parameters_: float = fitted("n_parameters")
     """The effective number of parameters: with a prior, less than their number."""
+    n_groups_: int = fitted("n_groups")
+    """How many groups the rows of the fit were in, if they had some."""
+    design_effect_: float = fitted("design_effect")
+    """With groups: how many of the rows tell as much about the gap of confidence and accuracy as one
+    independent row."""
     class_counts_: Vector = fitted("class_counts")
     """Weighted label counts of the rows of the fit, (K,)."""
     log_prior_ratio_: Vector = fitted("log_prior_ratio")
@@ -171,6 +177,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         labels: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
+        groups: ArrayLike | None = None,
         classes: Sequence[str] | Sequence[int] | None = None,
         dim: int = -1,
         ignore_index: int | None = None,
@@ -190,6 +197,11 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
             the names. For logits with more axes, the shape without that of the classes.
         sample_weight : numbers >= 0 in the shape of the labels, optional
             A weight k counts as the row repeated k times.
+        groups : ids in the shape of the labels, optional
+            Rows with the same id belong together, such as the pixels of an image or the visits of a patient,
+            and are not independent. Standard errors are then by groups, and `bayes` and `bayes-bias` count
+            rows by what they tell about new groups. Logits with more axes have groups without this: the
+            entries of their first axis.
         classes : sequence of str or int, optional
             The names of the columns, in their order.
         dim : int
@@ -220,7 +232,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         >>> cal.n_rows_, cal.predict_proba(pixels, dim=1).shape, cal.temperature(pixels, dim=1).shape
         (550, (2, 3, 15, 20), (2, 15, 20))
 
-        Later pixels are read with the same `dim`, unless you pass another.
+        Later pixels are read with the same `dim`, unless you pass another. The two images are two groups.
 
         >>> options = TemperatureScaling().fit(task.logits, task.labels, positions=True)
         >>> options.predict_proba([[2.0, 1.0, 0.5, 0.0]]).shape
@@ -245,7 +257,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
             rows = logits_from_probs(logits, floor, renormalise=renormalise)
             classes = names.tolist() if classes is None and names is not None else classes
         data, class_names, at = _open_rows(
-            rows, labels, sample_weight, classes, dim, ignore_index, from_probs
+            rows, labels, sample_weight, groups, classes, dim, ignore_index, from_probs
         )
         data.positions = positions
         for name in list(vars(self)):
@@ -597,6 +609,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
             f"{type(self).__name__} ({self.key.upper()})",
             formula,
             f"{model.n_classes} {columns}, fitted on {model.n_rows} rows{errors}",
+            *filter(None, [groups_in_words(model)]),
             *numbers,
         ]
         if model.temperature_quantiles is not None:
@@ -718,6 +731,7 @@ def _open_rows(
     logits: Any,
     labels: Any,
     sample_weight: Any,
+    groups: Any,
     classes: Any,
     dim: int,
     ignore_index: int | None,
@@ -726,11 +740,19 @@ def _open_rows(
     """Return the rows of a fit, the names of their classes if any, and their axis if it is not the last."""
     if framework_of(logits) != "dask":
         opened = open_labelled(
-            logits, labels, sample_weight, classes=classes, dim=dim, ignore_index=ignore_index
+            logits, labels, sample_weight, classes=classes, dim=dim, ignore_index=ignore_index, groups=groups
         )
         if not from_probs:
             warn_of_probabilities(opened.values)
-        return FitData(opened.rows(), opened.weights), opened.names, opened.dim
+        together = None if opened.groups is None else number_groups(opened.groups)
+        if together is not None and not together.any():  # other groups have ignored rows alone
+            together = None
+        return FitData(opened.rows(), opened.weights, together), opened.names, opened.dim
+    if groups is not None:
+        raise InputError(
+            "groups are for arrays in memory; found a Dask collection. Pass logits.compute() and "
+            "labels.compute(), perhaps of a sample of the groups."
+        )
     if dim not in (-1, 1) or ignore_index is not None:
         raise InputError(
             "dim and ignore_index are for arrays in memory; found a Dask collection. Put the classes last "
@@ -739,6 +761,17 @@ def _open_rows(
     names = names_of(logits, classes, logits.shape[1] if logits.ndim == 2 else 2)
     data: FitData = loaders.load("dask fit data")(logits, labels, sample_weight, names)
     return data, None if names is None else tuple(map(str, names)), None
+
+
+def groups_in_words(model: Model) -> str:
+    """Say how many groups the rows of a fit were in, and how many independent rows they are worth."""
+    if model.n_groups is None or model.design_effect is None:
+        return ""
+    worth = float(f"{model.n_rows / model.design_effect:.2g}")
+    return (
+        f"{model.n_groups:,} groups; design effect {model.design_effect:.2g}: worth about {worth:,.0f} "
+        "independent rows"
+    )
 
 
 def estimate(value: float, error: Vector | float | None) -> str:

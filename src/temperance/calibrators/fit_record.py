@@ -16,7 +16,8 @@ import numpy as np
 
 from temperance import __version__
 from temperance.core.arrays import AnyArray, Floats, Matrix, Vector
-from temperance.core.blocks import BFloat16, row_slices
+from temperance.core.blocks import BFloat16, row_slices, sampled_rows
+from temperance.core.clusters import effective_rows
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import FitData, Samples
 from temperance.core.quantiles import SLACK
@@ -42,15 +43,26 @@ def record_fit(model: Model, data: FitData, class_names: Sequence[str] | None) -
     (counts, class_counts), ((labels, logits), predictions) = data.survey(_label_counts, samples)
     if not data.in_memory:  # in memory, this was checked before the fit
         warn_of_probabilities(logits)
+    baseline, n_groups, design_effect = _baseline(data.n_classes, *predictions), None, None
+    if data.groups is not None:
+        _, confidence, _, _, right, weights = data.total(partial(_evaluate, model))
+        gap, n_groups = confidence - right, len(np.unique(data.groups))
+        design_effect = effective_rows(gap, weights) / effective_rows(gap, weights, data.groups)
+        at = sampled_rows(samples[1][0], data.n_rows)
+        if baseline is not None:
+            in_groups = effective_rows(gap[at], weights[at], data.groups[at])
+            baseline = replace(baseline, effective_rows=in_groups)
     record = FitRecord(
         class_names=None if class_names is None else tuple(class_names),
         fitted_on=FittedOn(),
         data_hash=_digest(data, counts, labels, logits),
         date=utc_now(),
         library_version=__version__,
-        baseline=_baseline(data.n_classes, *predictions),
+        baseline=baseline,
     )
-    return replace(model, class_counts=class_counts, record=record)
+    return replace(
+        model, class_counts=class_counts, n_groups=n_groups, design_effect=design_effect, record=record
+    )
 
 
 def is_fitted_on(model: Model, data: FitData) -> bool:
@@ -160,7 +172,7 @@ def _baseline(
     entropy_quantiles, entropy_shares = _distribution(entropy, share, np.inf)
     return Baseline(
         rows=len(weights),
-        effective_rows=float(share.sum() ** 2 / (share**2).sum()),
+        effective_rows=effective_rows(confidence, share),
         confidence_quantiles=confidence_quantiles,
         confidence_shares=confidence_shares,
         entropy_quantiles=entropy_quantiles,

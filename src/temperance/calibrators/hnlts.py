@@ -22,6 +22,7 @@ from temperance.calibrators.single_temperature import (
     warn_of_few_rows,
 )
 from temperance.core.arrays import Matrix, Vector
+from temperance.core.clusters import with_group_errors
 from temperance.core.descent import descend
 from temperance.core.features import normalised_log_entropy
 from temperance.core.fisher import solve
@@ -132,7 +133,8 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
         solution, theta = single.solution, start
         if not single.degeneracy:
             exact = self.solver == "exact"
-            solution = self._solve(objective, start, data, link) if exact else descend(objective)
+            found = self._solve(objective, start, data, link) if exact else descend(objective)
+            solution = with_group_errors(objective, found)
             theta = solution.parameters
         return self._model(
             data,

@@ -23,6 +23,7 @@ from temperance.calibrators.single_temperature import (
     warn_of,
 )
 from temperance.core.arrays import Matrix, Vector
+from temperance.core.clusters import design_effects
 from temperance.core.fisher import solve
 from temperance.core.kernels import KNOTS
 from temperance.core.logit_rows import LogitRows
@@ -79,8 +80,10 @@ class MonotoneScaling(Calibrator):
         elif single.degeneracy:
             unchanged = MonotoneFormula(single.temperature, KNOTS, straight)
             return self._model(data, unchanged, single.solution, standard_errors={"map_slopes": 0 * straight})
-        prior = Prior(straight, _precision() / data.total_weight)
-        objective = data.objective(partial(_likelihood, reference=reference)).with_prior(prior)
+        likelihood, precision = data.objective(partial(_likelihood, reference=reference)), _precision()
+        (effect,) = design_effects(likelihood, straight, precision.diagonal(), [len(KNOTS)])
+        prior = Prior(straight, precision * effect / data.total_weight)
+        objective = likelihood.with_prior(prior)
         bounds = MIN_SLOPE * straight, MAX_SLOPE * straight
         solution = solve(objective, straight, data.n_rows, bounds=bounds)
         formula = MonotoneFormula(reference, KNOTS, solution.parameters)
@@ -88,7 +91,7 @@ class MonotoneScaling(Calibrator):
             data,
             formula,
             solution,
-            standard_errors={"map_slopes": _errors(solution, objective, data)},
+            standard_errors={"map_slopes": np.sqrt(effect) * _errors(solution, objective, data)},
         )
 
     def temperature(self, logits: Any, *, dim: int | None = None, from_probs: bool | None = None) -> Any:

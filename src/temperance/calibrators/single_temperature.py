@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core.arrays import Vector
+from temperance.core.clusters import with_group_errors
 from temperance.core.fisher import solve
 from temperance.core.kernels import LOWEST
 from temperance.core.logit_rows import LogitRows
@@ -108,6 +109,8 @@ def fit_single_temperature(data: FitData, *, exact: bool) -> SingleTemperatureFi
         # The likelihood has no maximum: one pseudo-observation, log T ~ N(0, 1), gives it one.
         prior = Prior(np.zeros(1), np.full((1, 1), 1 / data.total_weight))
         solution = solve(objective.with_prior(prior), np.zeros(1), data.n_rows, bounds=_BOUNDS)
+    if exact:
+        solution = with_group_errors(objective, solution)
     temperature = float(Log().temperature(solution.parameters)[0])
     n_counted = (right + wrong) * n_rows // data.n_rows
     return SingleTemperatureFit(temperature, solution, right, n_counted, degeneracy)

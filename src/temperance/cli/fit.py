@@ -86,6 +86,7 @@ def fit(
     """
     from temperance.calibrator_file import load
     from temperance.calibrators import make_calibrator
+    from temperance.calibrators.estimator import groups_in_words
     from temperance.core.logit_rows import calling_at_each_pass
     from temperance.data import RowFile
     from temperance.files import sha256
@@ -105,7 +106,7 @@ def fit(
     with output.telling_warnings() as told, output.progress(f"Fitting {method}") as report:
         steps = itertools.count(1)  # how many a fit takes is not known
         with rows.stored.naming_file(), calling_at_each_pass(lambda: report(f"step {next(steps)}", math.nan)):
-            calibrator.fit(logits, rows.labels, positions=rows.positions)
+            calibrator.fit(logits, rows.labels, positions=rows.positions, groups=rows.groups)
         found = _confidence_of(rows)
     record_rows(calibrator, rows, rows.class_names)
     calibrator.save(out, metadata=metadata, overwrite=force)
@@ -113,6 +114,8 @@ def fit(
     source = f"{on_one_line(val)}{f', {rows.key}' if rows.key not in ('', rows.kind) else ''}"
     what = f"{count(rows.shape[0], 'row')} of {KIND_IN_WORDS[rows.kind]}, {rows.n_classes:,} classes"
     output.say(f"Fitted {method} to {what}: {source}", wrap=False)
+    if together := groups_in_words(calibrator.model_):
+        output.say(f"{together}.")
     output.say(f"Before: {found}.")
     if details:
         output.say(f"\n{details_of(load(out))}\n", wrap=False)

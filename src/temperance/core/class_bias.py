@@ -18,7 +18,9 @@ A Newton step from this one fit gives the logits of row i that a fit to all othe
 
 with w the row's weight, C the posterior covariance and J the derivative of u. Of a row with a weight above 1,
 which stands for several, one is left out: w = 1. Where only the diagonal of C^-1 is known, L and A are taken
-to be diagonal too.
+to be diagonal too. If rows belong together, their group g is left out instead, by the same step:
+
+    theta without g = theta + (H - F_g)^-1 gradient_g,      H: the information of all rows and of the prior
 
 T, bias and interactions have priors centred at "no change". Their widths maximise the evidence, under a
 hyperprior that a few rows cannot override.
@@ -36,8 +38,10 @@ repairs what the map before it has spoiled. So a prediction is the mean of no ch
     its prior weight times exp(1/2 sum_i log p(y_i), as predicted without row i)
 
 The factor 1/2 is caution: the sums are estimates, and a difference of a few units decides. With two classes
-the kinds have few parameters, and the factor is 1. A kind with a
-weight below `MIN_WEIGHT` is left out, so that where no bias helps, no predicted class changes.
+the kinds have few parameters, and the factor is 1. With groups, sums and pseudo-rows are in units of
+independent rows: the sums are divided by the design effect of the kind, the largest of its blocks
+(`clusters`), and a is multiplied by that of the class bias proper. A kind with a weight below `MIN_WEIGHT` is
+left out, so that where no bias helps, no predicted class changes.
 """
 
 from __future__ import annotations
@@ -52,6 +56,7 @@ from numpy.typing import NDArray
 
 from temperance.core.arrays import Floats, Matrix, Vector
 from temperance.core.blocks import FEW_CLASSES, Scratch
+from temperance.core.clusters import parts_to_leave_out, rows_by_group
 from temperance.core.evidence import Block, Posterior, alternate, maximise_evidence
 from temperance.core.features import IMPOSSIBLE, MAX_INTERACTING, n_class_biases
 from temperance.core.fisher import lbfgs
@@ -168,6 +173,56 @@ class ClassBiasLikelihood(RowObjective):
         )
         return result
 
+    def leave_groups_out_log_probs(self, theta: Vector, inverse_information: Matrix) -> Vector:
+        """Return log p of each row's label, as predicted by the fit to all other groups.
+
+        `inverse_information` has one axis if only the diagonal of the information is known.
+        """
+        assert self.groups is not None
+        K, result = self.rows.n_classes, np.empty(self.rows.n_rows)
+        inverse = np.linalg.inv if inverse_information.ndim == 2 else np.reciprocal
+        information = np.asarray(inverse(inverse_information), np.float64)
+        for at in rows_by_group(parts_to_leave_out(self.groups)):
+            some = self.take(at)
+            here, total = some.evaluate(theta), some.total_weight
+            if information.ndim == 2:
+                gradient, fisher = here.derivatives
+                step = np.linalg.solve(information - total * fisher, total * gradient)
+            else:
+                step = total * here.gradient / (information - total * some.diagonal(theta))
+            moved = Offsets.of(theta + step, K)
+            # As for a row: u is taken to be linear in log T, and in the parameters.
+            beta = Offsets.of(theta, K).beta * (1 - step[0])
+            result[at] = -some.losses(replace(moved, beta=float(beta)))
+        return result
+
+    def losses(self, offsets: Offsets) -> Vector:
+        """Return the negative log-likelihood of each row."""
+        result = np.empty(self.rows.n_rows)
+
+        def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector]:
+            result[i:j] = self._block(z, i, j, offsets).loss
+            return (np.zeros(0),)
+
+        self.rows.sum(work, self._block_numbers)
+        return result
+
+    def scores(self, theta: Vector) -> Matrix:
+        """Return the gradient of the loss of each row, (N, parameters), without the prior."""
+        offsets = Offsets.of(theta, self.rows.n_classes)
+        result = np.empty((self.rows.n_rows, self.n_parameters))
+
+        def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector]:
+            block = self._block(z, i, j, offsets)
+            of_label = self.rows.label_gap[i:j] + self.rows.peak[i:j]
+            result[i:j, 0] = offsets.beta * (of_label - _dots(block.p, block.log_probs))
+            self._subtract_label(block.p, i, j)
+            result[i:j, 1:] = _row_outer(block.p, block.x)
+            return (np.zeros(0),)
+
+        self.rows.sum(work, self.n_parameters)
+        return result
+
     def _labels(self, i: int, j: int) -> NDArray[np.intp]:
         assert self.rows.labels is not None
         return self.rows.labels[i:j]
@@ -270,6 +325,7 @@ class Kind(NamedTuple):
     held_out: float
     """The sum of the logarithms of the probabilities of the labels."""
     solution: Solution | None = None
+    design_effect: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,7 +360,7 @@ def fit_class_bias(data: FitData, on_logits: FitData | None = None, *, auto: boo
     kinds[1] = _fit_kind(data, _blocks(K, interacting=K <= MAX_INTERACTING), compared=auto)
     if not auto:
         return ClassBias(np.eye(len(kinds))[1], tuple(kinds))
-    kinds[0] = _match_frequencies(data)
+    kinds[0] = _match_frequencies(data, kinds[1].design_effect)
     if on_logits is not None:
         # A classifier that is wrong as often as right has a large T0, which says nothing of the slope needed.
         (squares,) = on_logits.total(_squares)
@@ -315,9 +371,8 @@ def fit_class_bias(data: FitData, on_logits: FitData | None = None, *, auto: boo
             for of_interactions, of_bias in WIDTHS_ON_LOGITS
         ]
     (unchanged,) = data.total(_log_likelihood)
-    gains = (CAUTION_OF_TWO if K == 2 else CAUTION) * (
-        np.array([kind.held_out for kind in kinds]) - unchanged[0]
-    )
+    gains = np.array([(kind.held_out - unchanged[0]) / kind.design_effect for kind in kinds])
+    gains *= CAUTION_OF_TWO if K == 2 else CAUTION
     logs = np.append(np.log(NO_CHANGE), np.log(PRIOR_WEIGHTS[: len(kinds)]) + gains)
     shares = np.exp(logs - logs.max())
     shares[1:][shares[1:] < MIN_WEIGHT * shares.sum()] = 0.0
@@ -344,23 +399,33 @@ def _fit_kind(data: FitData, blocks: list[Block], *, compared: bool = True) -> K
     build = partial(ClassBiasLikelihood, interacting=len(blocks) == 3)
     posterior = _posterior(data, build, blocks)
     held_out = np.zeros(1)
-    if compared:
+    if compared and data.groups is not None:
+        log_probs = data.objective(build).leave_groups_out_log_probs(
+            posterior.mode, posterior.inverse_information
+        )
+        held_out = weighted_sum(log_probs[:, None], data.weights)
+    elif compared:
         (held_out,) = data.total(partial(_held_out, build, posterior.mode, posterior.covariance))
     effective = sum(list(posterior.effective.values())[1:])
     offsets = Offsets.of(posterior.mode, data.n_classes)
-    return Kind(offsets, effective, float(held_out[0]), posterior.solution)
+    design_effect = max(posterior.design_effects.values())
+    return Kind(offsets, effective, float(held_out[0]), posterior.solution, design_effect)
 
 
-def _match_frequencies(data: FitData) -> Kind:
+def _match_frequencies(data: FitData, design_effect: float = 1.0) -> Kind:
     """Match the predicted class frequencies to those of the labels, with the best number of pseudo-rows."""
     labels, predicted = data.total(_frequencies)
-    pseudo_rows = PSEUDO_ROWS * data.n_classes
-    held_out = data.total(partial(_frequencies_held_out, labels, predicted, pseudo_rows))[0]
+    pseudo_rows = PSEUDO_ROWS * data.n_classes * design_effect
+    if data.groups is None:
+        held_out = data.total(partial(_frequencies_held_out, labels, predicted, pseudo_rows))[0]
+    else:
+        held_out = _frequencies_without_groups(data, labels, predicted, pseudo_rows)
     best = int(np.argmax(held_out))
     total, a = data.total_weight, pseudo_rows[best]
     ratio = _frequency_ratio(labels, predicted, total, a) / (total + a)
     offsets = Offsets(1.0, np.log(ratio), None)
-    return Kind(offsets, (data.n_classes - 1) * total / (total + a), float(held_out[best]))
+    effective = (data.n_classes - 1) * total / (total + a)
+    return Kind(offsets, effective, float(held_out[best]), design_effect=design_effect)
 
 
 def _frequency_ratio(labels: Floats, predicted: Floats, total: Any, pseudo_rows: float) -> Floats:
@@ -406,6 +471,25 @@ def _frequencies_held_out(
     return (rows.sum(work, rows.n_classes)[0],)
 
 
+def _frequencies_without_groups(
+    data: FitData, labels: Vector, predicted: Vector, pseudo_rows: Vector
+) -> Vector:
+    """Return the log-likelihood of matched frequencies with groups left out, by number of pseudo-rows."""
+    assert data.groups is not None
+    sums = np.zeros(len(pseudo_rows))
+    for at in rows_by_group(parts_to_leave_out(data.groups)):
+        weights = None if data.weights is None else data.weights[at]
+        rows = data.rows.take(at)
+        own_labels, own_predicted = _frequencies(rows, weights)
+        total = max(data.total_weight - own_labels.sum(), MIN_FREQUENCY)
+        likelihood = ClassBiasLikelihood(rows, weights, interacting=False)
+        for k, a in enumerate(pseudo_rows):
+            ratio = _frequency_ratio(labels - own_labels, predicted - own_predicted, total, a)
+            losses = likelihood.losses(Offsets(1.0, np.log(ratio), None))
+            sums[k] -= float(weighted_sum(losses, weights))
+    return sums
+
+
 Build = Callable[[LogitRows, Vector | None], ClassBiasLikelihood]
 
 
@@ -432,7 +516,7 @@ def _posterior(data: FitData, build: Build, blocks: list[Block]) -> Posterior:
         width_rows = WIDTH_NUMBERS // data.n_classes
         return maximise_evidence(objective, blocks, start, data.n_rows, width_rows=width_rows)
     fit = partial(_fit_by_diagonal, data, build, objective)
-    return alternate(blocks, start, objective.total_weight, fit)
+    return alternate(objective, blocks, start, fit)
 
 
 def _fit_by_diagonal(

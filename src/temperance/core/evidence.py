@@ -10,6 +10,10 @@ hardly at all. Given the taus, the posterior mode is a penalised fit. Given the 
 maximises the evidence, with C the posterior covariance and gamma_b the effective number of parameters: how
 many directions of the block the data determine. The two steps alternate until the taus converge. With too
 many coefficients for a covariance matrix, all matrices are replaced by their diagonals.
+
+Rows in groups tell less than as many independent ones, by the design effect d_b of a block (`clusters`). The
+likelihood is tempered by it: the Fisher matrix F becomes d^-1/2 F d^-1/2, so the mode is that of the whole
+likelihood with the priors d_b times as precise, and C = d^1/2 (F + d P)^-1 d^1/2.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ import numpy as np
 
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.blocks import one_blas_thread
+from temperance.core.clusters import design_effects
 from temperance.core.fisher import fisher_scoring
 from temperance.core.objective import Objective, Prior
 from temperance.core.solution import Solution, Status
@@ -66,11 +71,20 @@ class Posterior:
     taus: dict[str, float]
     effective: dict[str, float]
     solution: Solution
+    design_effects: dict[str, float]
+    """1 without groups."""
+    deviations: Vector
+    """The roots of the design effects, one per coefficient."""
 
     @property
     def mode(self) -> Vector:
         """The coefficients."""
         return self.solution.parameters
+
+    @property
+    def inverse_information(self) -> Matrix:
+        """(F + d P)^-1, whose likelihood is not tempered."""
+        return _scaled(self.covariance, 1 / self.deviations)
 
 
 Fit = Callable[[Vector, Prior], tuple[Solution, Matrix]]
@@ -105,16 +119,20 @@ def maximise_evidence(
         return solution, _covariance(fitted, solution)
 
     with one_blas_thread:  # once: setting the limit takes as long as a pass over few rows
-        last = _rounds(blocks, start, taus, some.total_weight, fit)
-        fitted = objective.with_prior(_prior(blocks, last.updated, objective.total_weight))
+        effects = _design_effects(some, blocks, start)
+        last = _rounds(blocks, start, taus, some.total_weight, effects, fit)
+        effects = _design_effects(objective, blocks, start) if thinned else effects
+        fitted = objective.with_prior(_prior(blocks, last.updated, objective.total_weight, effects))
         solution = fisher_scoring(fitted, last.solution.parameters)
-    return _posterior(blocks, last.updated, solution, _covariance(fitted, solution), settled=last.settled)
+        covariance = _scaled(_covariance(fitted, solution), _deviations(blocks, effects))
+    return _posterior(blocks, last.updated, solution, covariance, effects, settled=last.settled)
 
 
-def alternate(blocks: list[Block], start: Vector, total_weight: float, fit: Fit) -> Posterior:
+def alternate(objective: Objective, blocks: list[Block], start: Vector, fit: Fit) -> Posterior:
     """Return the posterior of the last round, with the caller's own way to fit the coefficients."""
-    last = _rounds(blocks, start, np.ones(len(blocks)), total_weight, fit)
-    return _posterior(blocks, last.taus, last.solution, last.covariance, settled=last.settled)
+    effects = _design_effects(objective, blocks, start)
+    last = _rounds(blocks, start, np.ones(len(blocks)), objective.total_weight, effects, fit)
+    return _posterior(blocks, last.taus, last.solution, last.covariance, effects, settled=last.settled)
 
 
 def prior_alone(objective: Objective, blocks: list[Block], theta: Vector) -> Posterior:
@@ -122,7 +140,8 @@ def prior_alone(objective: Objective, blocks: list[Block], theta: Vector) -> Pos
     point, names = objective(theta), [block.name for block in blocks]
     covariance = _block_diagonal([np.asarray(np.linalg.inv(block.precision), np.float64) for block in blocks])
     solution = Solution(theta, point.value, 0.0, 0, objective.passes, Status.CONVERGED)
-    return Posterior(covariance, dict.fromkeys(names, 1.0), dict.fromkeys(names, 0.0), solution)
+    ones, zeros = dict.fromkeys(names, 1.0), dict.fromkeys(names, 0.0)
+    return Posterior(covariance, ones, zeros, solution, ones, np.ones(len(theta)))
 
 
 class _Round(NamedTuple):
@@ -135,11 +154,30 @@ class _Round(NamedTuple):
     settled: bool
 
 
-def _rounds(blocks: list[Block], theta: Vector, taus: Vector, total_weight: float, fit: Fit) -> _Round:
+def _design_effects(objective: Objective, blocks: list[Block], theta: Vector) -> Vector:
+    diagonals = [
+        block.precision if block.precision.ndim == 1 else block.precision.diagonal() for block in blocks
+    ]
+    return design_effects(objective, theta, np.concatenate(diagonals), [len(block.mean) for block in blocks])
+
+
+def _deviations(blocks: list[Block], effects: Vector) -> Vector:
+    return np.repeat(np.sqrt(effects), [len(block.mean) for block in blocks])
+
+
+def _scaled(covariance: Matrix, deviations: Vector) -> Matrix:
+    """Return the covariance of coefficients times these factors."""
+    return covariance * (deviations**2 if covariance.ndim == 1 else np.outer(deviations, deviations))
+
+
+def _rounds(
+    blocks: list[Block], theta: Vector, taus: Vector, total_weight: float, effects: Vector, fit: Fit
+) -> _Round:
     """Alternate between fits and updates of the taus until these settle; return the last round."""
+    deviations = _deviations(blocks, effects)
     for number in range(MAX_ROUNDS):
-        solution, covariance = fit(theta, _prior(blocks, taus, total_weight))
-        theta = solution.parameters
+        solution, untempered = fit(theta, _prior(blocks, taus, total_weight, effects))
+        theta, covariance = solution.parameters, _scaled(untempered, deviations)
         _, updated = _update(blocks, taus, theta, covariance)
         if number >= FULL_ROUNDS:
             updated = np.sqrt(taus * updated)
@@ -152,7 +190,13 @@ def _rounds(blocks: list[Block], theta: Vector, taus: Vector, total_weight: floa
 
 
 def _posterior(
-    blocks: list[Block], taus: Vector, solution: Solution, covariance: Matrix, *, settled: bool
+    blocks: list[Block],
+    taus: Vector,
+    solution: Solution,
+    covariance: Matrix,
+    effects: Vector,
+    *,
+    settled: bool,
 ) -> Posterior:
     if solution.converged and not settled:
         solution = replace(solution, status=Status.WIDTHS_UNSETTLED)
@@ -163,12 +207,15 @@ def _posterior(
         dict(zip(names, taus.tolist(), strict=True)),
         dict(zip(names, effective.tolist(), strict=True)),
         solution,
+        dict(zip(names, effects.tolist(), strict=True)),
+        _deviations(blocks, effects),
     )
 
 
-def _prior(blocks: list[Block], taus: Vector, total_weight: float) -> Prior:
+def _prior(blocks: list[Block], taus: Vector, total_weight: float, effects: Vector | float = 1.0) -> Prior:
     mean = np.concatenate([block.mean for block in blocks])
-    scaled = [block.precision / (tau * total_weight) for block, tau in zip(blocks, taus, strict=True)]
+    weights = taus * total_weight / effects
+    scaled = [block.precision / weight for block, weight in zip(blocks, weights, strict=True)]
     return Prior(mean, _block_diagonal(scaled))
 
 

@@ -138,6 +138,19 @@ class MapLikelihood(RowObjective):
         )
         return ObjectivePoint(float(value[0]), lambda with_fisher: (gradient, hessian))
 
+    def scores(self, theta: Vector) -> Matrix:
+        """Return the gradient of the loss of each row, (N, parameters), without the prior."""
+        result = np.empty((self.rows.n_rows, len(theta)))
+
+        def use(at: slice, sums: Matrix) -> tuple[Vector, ...]:
+            m = _labelled_moments(self.rows, self.reference, at, sums)
+            result[at] = (m.label - m.mean).T
+            return ()
+
+        ones = np.ones(self.rows.n_rows)
+        self.rows.sum_segments(1 / self.reference, MapTable.of(KNOTS, theta), ones, use)
+        return result
+
 
 class RowMapLikelihood(LogLikelihood):
     """The likelihood as a function of [theta of log T, increments of log w], with extra top-label weight.
@@ -198,6 +211,24 @@ class RowMapLikelihood(LogLikelihood):
             return gradient, np.block([[fisher, mixed], [mixed.T, map_fisher]])
 
         return ObjectivePoint(float(value[0]), derive)
+
+    def scores(self, theta: Vector) -> Matrix:
+        """Return the gradient of the loss of each row, (N, parameters), without the prior."""
+        own, increments = np.split(theta, [self.predictor.n_parameters])
+        beta = self.link.beta(self.predictor.predict(own))
+        w, basis = slopes_of(self.basis, increments)
+        scale, right = beta.value * self.reference, self.rows.top == self.rows.labels
+        da, of_map = np.empty(self.rows.n_rows), np.empty((self.rows.n_rows, basis.shape[1]))
+
+        def use(at: slice, sums: Matrix) -> tuple[Vector, ...]:
+            m = _labelled_moments(self.rows, self.reference, at, sums).times(w[:, None] * scale[at])
+            gradient = _with_top_label(m, right[at], self.share[at])[1]
+            da[at], of_map[at] = gradient.sum(axis=0), gradient.T @ basis
+            return ()
+
+        self.rows.sum_segments(1 / self.reference, MapTable.of(KNOTS, w), scale, use)
+        da *= beta.first / beta.value
+        return np.hstack([da[:, None] * self.predictor.jacobian(own), of_map])
 
 
 def _with_top_label(

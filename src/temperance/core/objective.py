@@ -90,6 +90,8 @@ class Objective(ABC):
 
     thinning = THINNING
     """The largest ratio of rows to subsample."""
+    groups: NDArray[np.intp] | None = None
+    """The group of each row (`core.clusters`), if rows of a group are not independent."""
 
     def __init__(self, total_weight: float, dtype: np.dtype[Any], prior: Prior | None) -> None:
         self.total_weight, self.prior = total_weight, prior
@@ -168,7 +170,9 @@ class RowObjective(Objective):
     def take(self, index: Index) -> Self:
         """Return the objective of some rows, with the same prior."""
         weights = None if self.weights is None else self.weights[index]
-        return self._of_rows(self.rows.take(index), index, weights)
+        some = self._of_rows(self.rows.take(index), index, weights)
+        some.groups = None if self.groups is None else self.groups[index]
+        return some
 
     @abstractmethod
     def _of_rows(self, rows: LogitRows, index: Index, weights: Vector | None) -> Self:
@@ -182,6 +186,10 @@ class RowObjective(Objective):
         """
         here = self.evaluate(theta)
         return np.array(here.value), *(here.derivatives if with_fisher else (here.gradient,))
+
+    def scores(self, theta: Vector) -> Matrix:
+        """Return the gradient of the loss of each row, (N, parameters), without the prior."""
+        raise NotImplementedError(f"{type(self).__name__} has no standard errors")
 
 
 class LogLikelihood(RowObjective):
@@ -229,6 +237,13 @@ class LogLikelihood(RowObjective):
             return self.predictor.pull_back(theta, da, curvature)
 
         return ObjectivePoint(value, derive)
+
+    def scores(self, theta: Vector) -> Matrix:
+        """Return the gradient of the loss of each row, (N, parameters), without the prior."""
+        beta = self.link.beta(self.predictor.predict(theta))
+        moments = self.rows.moments(beta.value, variance=False)
+        da = (moments.mu - self.rows.label_gap) * beta.first
+        return da[:, None] * self.predictor.jacobian(theta)
 
 
 Array = NDArray[Any]
@@ -282,8 +297,13 @@ class FitData:
     positions = False
     """Whether the columns are positions of answers: a method then treats all of them alike."""
 
-    def __init__(self, rows: LogitRows, weights: Vector | None = None) -> None:
-        self.rows, self.weights = rows, weights
+    groups: NDArray[np.intp] | None = None
+    """The group of each row, if rows of a group are not independent."""
+
+    def __init__(
+        self, rows: LogitRows, weights: Vector | None = None, groups: NDArray[np.intp] | None = None
+    ) -> None:
+        self.rows, self.weights, self.groups = rows, weights, groups
         self.n_rows, self.n_classes = rows.n_rows, rows.n_classes
         self.total_weight = float(rows.n_rows if weights is None else weights.sum())
 
@@ -295,11 +315,12 @@ class FitData:
     def every(self, step: int) -> FitData:
         """Return one of each `step` rows."""
         at = sampled_rows(step, self.n_rows)
-        return FitData(self.rows.take(at), None if self.weights is None else self.weights[at])
+        weights = None if self.weights is None else self.weights[at]
+        return FitData(self.rows.take(at), weights, None if self.groups is None else self.groups[at])
 
     def transformed(self, transform: Transform) -> FitData:
-        """Return transformed rows, with the same labels and weights."""
-        return FitData(LogitRows(transform(self.rows), self.rows.labels), self.weights)
+        """Return transformed rows, with the same labels, weights and groups."""
+        return FitData(LogitRows(transform(self.rows), self.rows.labels), self.weights, self.groups)
 
     def total(self, measure: Measure) -> tuple[Array, ...]:
         """Return sums over all rows."""
@@ -319,7 +340,9 @@ class FitData:
 
     def objective(self, build: Build) -> Any:
         """Return the objective of all rows: what `build` gives, or the mean over parts of that."""
-        return build(self.rows, self.weights)
+        objective = build(self.rows, self.weights)
+        objective.groups = self.groups
+        return objective
 
     def require_in_memory(self, what: str) -> None:
         """Raise if `what` cannot be done because the rows are not in memory."""

@@ -128,6 +128,10 @@ class Predictor(Protocol):
         """Return J' da and, for w >= 0, J' diag(w) J; the latter is None if w is None."""
         ...
 
+    def jacobian(self, theta: Vector) -> Matrix:
+        """Return J, (N, parameters), or one row that all share; for few rows at a time."""
+        ...
+
     def take(self, index: Index, rows: LogitRows) -> Predictor:
         """Return the predictor of some rows, which `rows` holds."""
         ...
@@ -145,6 +149,10 @@ class Constant:
     def pull_back(self, theta: Vector, da: Vector, w: Vector | None) -> tuple[Vector, Matrix | None]:
         """Return J' da and J' diag(w) J."""
         return np.array([np.sum(da)]), None if w is None else np.array([[np.sum(w)]])
+
+    def jacobian(self, theta: Vector) -> Matrix:
+        """Return J, the same for all rows."""
+        return np.ones((1, 1))
 
     def take(self, index: Index, rows: LogitRows) -> Constant:
         """Return the predictor of some rows."""
@@ -181,6 +189,12 @@ class Linear:
         # Adding a constant to all class weights changes nothing: keep that direction fixed.
         gram += np.trace(gram) / gram.shape[0] ** 2
         return gradient, np.block([[fisher, cross[:, 1:].T], [cross[:, 1:], gram]])
+
+    def jacobian(self, theta: Vector) -> Matrix:
+        """Return J."""
+        if self.rows is None:
+            return self.features
+        return np.hstack([self.features, self.rows.map(lambda rows: rows.z.astype(np.float64) - rows.mean())])
 
     def take(self, index: Index, rows: LogitRows) -> Linear:
         """Return the predictor of some rows."""
@@ -227,6 +241,10 @@ class ByClass:
         grouped = np.flatnonzero(self.group >= 0)
         ones, shape = np.ones(len(grouped)), (self.n_groups, len(self.group))
         return csr_array((ones, (self.group[grouped], grouped)), shape=shape)
+
+    def jacobian(self, theta: Vector) -> Matrix:
+        """Return J."""
+        return np.hstack([self.features, self.group[:, None] == np.arange(self.n_groups)])
 
     def take(self, index: Index, rows: LogitRows) -> ByClass:
         """Return the predictor of some rows."""
@@ -351,6 +369,12 @@ class Network:
             of_weights = out[stop - len(h) * len(delta) : stop]
             np.multiply(h[:, None, :], delta, out=of_weights.reshape(len(h), len(delta), -1))
             stop -= len(of_weights)
+
+    def jacobian(self, theta: Vector) -> Matrix:
+        """Return J."""
+        result = np.empty((self.n_parameters, len(self.inputs)))
+        self._write_jacobian(theta, np.ones((1, len(self.inputs))), slice(None), result)
+        return result.T
 
     def take(self, index: Index, rows: LogitRows) -> Network:
         """Return the predictor of some rows."""

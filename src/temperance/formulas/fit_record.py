@@ -62,7 +62,8 @@ class Baseline:
     rows : int
         How many rows it describes: a sample of at most 4096, those of weight 0 left out.
     effective_rows : float
-        (sum of weights)^2 / sum of squared weights; `rows` if all weights are equal.
+        (sum of weights)^2 / sum of squared weights; `rows` if all weights are equal. With groups, how many
+        independent rows determine the mean of confidence minus accuracy as well.
     confidence_quantiles, entropy_quantiles : (21,) arrays
         Of the largest probability, and of the entropy in nats, at the shares 0, 0.05, ..., 1 of the weight.
     confidence_shares, entropy_shares : (21,) arrays

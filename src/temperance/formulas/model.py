@@ -135,6 +135,10 @@ class Model:
     """The effective number of parameters: with a prior, less than their number. None in early files."""
     automation: Automation | None = None
     """Which predictions need no person, if that was found."""
+    n_groups: int | None = None
+    """How many groups the rows of the fit were in; None if they were independent."""
+    design_effect: float | None = None
+    """How many of these rows tell as much as one independent row, about confidence minus accuracy."""
     record: FitRecord = field(default_factory=FitRecord)
     """Where the fit came from, and what its rows looked like after calibration."""
 
