@@ -17,6 +17,7 @@ from temperance.inputs.labels import Names
 from temperance.inputs.validation import random_generator
 from temperance.metrics.bins import bin_rows, binned_residuals, check_bins, debiased
 from temperance.metrics.bootstrap import DRAWS, Resamples, bootstrap, norm_interval
+from temperance.metrics.by_group import CalibrationByGroup, calibration_by_group, without_nan
 from temperance.metrics.calibration_tests import CalibrationTest, all_tests
 from temperance.metrics.decomposition import part_estimates, random_folds
 from temperance.metrics.intervals import Estimate
@@ -53,6 +54,8 @@ class Evaluation(Mapping[str, Estimate]):
         Number of groups of rows that intervals and tests take as independent; None if these are the rows.
     of_first_axis : bool
         Whether the groups are the entries of the first axis of `probs`.
+    by_group : CalibrationByGroup or None
+        Calibration for each value of `by`: gap, log loss, corrected p-values, and whether the values differ.
 
     Examples
     --------
@@ -75,6 +78,7 @@ class Evaluation(Mapping[str, Estimate]):
     tests: Mapping[str, CalibrationTest] = field(default_factory=dict)
     n_groups: int | None = None
     of_first_axis: bool = False
+    by_group: CalibrationByGroup | None = None
 
     def __getitem__(self, name: str) -> Estimate:
         return self.estimates[name]
@@ -97,7 +101,8 @@ class Evaluation(Mapping[str, Estimate]):
             for name, estimate in self.items()
         ]
         table = [head, "", f"{'metric':<20}{'value':>12}{'low':>12}{'high':>12}", *lines]
-        return "\n".join([*table, *(["", *self._test_lines()] if self.tests else [])])
+        tests = ["", *self._test_lines()] if self.tests else []
+        return "\n".join([*table, *tests, *([] if self.by_group is None else ["", str(self.by_group)])])
 
     @property
     def groups_in_words(self) -> str:
@@ -134,19 +139,11 @@ class Evaluation(Mapping[str, Estimate]):
 
     def to_dict(self) -> dict[str, dict[str, float | None]]:
         """Return plain numbers in natural units, ready for JSON: name -> value, low, high; None for nan."""
-        return {name: _without_nan(asdict(estimate)) for name, estimate in self.items()}
+        return {name: without_nan(asdict(estimate)) for name, estimate in self.items()}
 
     def tests_to_dict(self) -> dict[str, dict[str, Any]]:
         """Return the tests as plain numbers, ready for JSON: name -> statistic, p_value, words and others."""
-        return {name: _without_nan(asdict(test)) for name, test in self.tests.items()}
-
-
-def _without_nan(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return None for nan, which JSON does not have."""
-    return {
-        name: _without_nan(value) if isinstance(value, dict) else None if value != value else value
-        for name, value in fields.items()
-    }
+        return {name: without_nan(asdict(test)) for name, test in self.tests.items()}
 
 
 def evaluate(
@@ -162,6 +159,7 @@ def evaluate(
     groups: ArrayLike | None = None,
     dim: int = -1,
     ignore_index: int | None = None,
+    by: ArrayLike | None = None,
     progress: Callable[[float], None] | bool | None = True,
 ) -> Evaluation:
     """Compute all metrics, with intervals.
@@ -214,6 +212,8 @@ def evaluate(
         `groups` have the shape without it. Without `groups`, the entries of the first axis are the groups.
     ignore_index : int, optional
         Label of rows to leave out, such as 255 for pixels without a class.
+    by : array of shape (N,), optional
+        Values for which calibration is shown separately, such as the hospital: `by_group` of the result.
     progress : bool, or function of the share done
         By default a line on standard error, if that is a terminal or a notebook and the call takes longer
         than two seconds; False turns it off. A function is called after each block of resamples.
@@ -241,7 +241,10 @@ def evaluate(
     (0.0, 0.76)
     """
     rows = check_rows(
-        probs, labels, sample_weight, classes, dim=dim, ignore_index=ignore_index, groups=groups
+        probs, labels, sample_weight, classes, dim=dim, ignore_index=ignore_index, groups=groups, by=by
+    )
+    by_group = (
+        None if rows.by is None else calibration_by_group(rows, check_fraction("confidence", confidence))
     )
     scorer = Scorer(bins, confidence, draws, random_state)
     if callable(progress):
@@ -249,7 +252,8 @@ def evaluate(
     else:
         with reporting("Evaluating", progress) as report:
             result = scorer.evaluate(rows, lambda share: report("intervals", share))
-    return replace(result, of_first_axis=groups is None and rows.groups is not None)
+    of_first_axis = groups is None and rows.groups is not None
+    return replace(result, of_first_axis=of_first_axis, by_group=by_group)
 
 
 @dataclass

@@ -37,8 +37,8 @@ G groups of equal size, s^2 = G / (G - 1) sum_g U_g^2, with G - 1 degrees of fre
 
 says how many rows are worth one independent row; where nothing varies it is not known, and is the largest
 possible. The pseudo-error is one independent row. What has a variance from a model, as a proportion or a
-test, has d times as much, and is widened by how far the quantiles of a few groups are beyond those of as many
-independent rows (Korn and Graubard, 1998).
+test, has d times as much (Korn and Graubard, 1998). With n the independent rows that N rows are worth, d is
+(1 - 1/G) / (1 - 1/n) of itself on average, and has about 1 / (1 / (G - 1) - 1 / (n - 1)) degrees of freedom.
 
 References
 ----------
@@ -139,17 +139,33 @@ class Units:
         """The share of one independent row: that of a row, up to that of a group."""
         return self.rows_share * self.effect
 
+    @property
+    def scale(self) -> float:
+        """By what factor `effect` is too small on average, with few groups; infinite for one group."""
+        rows, groups = 1 / self.one_row, 1 / float(self.share @ self.share)
+        if rows <= groups * (1 + 1e-9):
+            return 1.0
+        return groups / (groups - 1) * (rows - 1) / rows if groups > 1 + 1e-9 else np.inf
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom of a variance that is `effect` times a known one: as many as groups, at least.
+
+        Infinite if each row is a group, or each group in effect one row: then the effect is known.
+        """
+        rows, groups = 1 / self.one_row, 1 / float(self.share @ self.share)
+        if rows <= groups * (1 + 1e-9):
+            return np.inf
+        return 1 / (1 / max(groups - 1, 1e-9) - 1 / (rows - 1))
+
     def widening(self, confidence: float) -> float:
         """Return by what factor to widen an interval whose variance is that of few groups; 1 for rows."""
         from scipy.special import stdtrit
 
-        rows, groups = 1 / self.one_row, 1 / float(self.share @ self.share)
-        if rows <= groups:
-            return 1.0
-        if groups <= 1 + 1e-9:
-            return np.inf
-        tails = [float(stdtrit(max(units - 1, 1.0), (1 + confidence) / 2)) for units in (groups, rows)]
-        return tails[0] / tails[1] * float(np.sqrt(groups / (groups - 1) * (rows - 1) / rows))
+        if np.isinf(self.freedom) or np.isinf(self.scale):
+            return float(self.scale)
+        level = (1 + confidence) / 2
+        return float(stdtrit(self.freedom, level) / NormalDist().inv_cdf(level) * np.sqrt(self.scale))
 
 
 def influence_interval(
