@@ -163,21 +163,26 @@ class CalibrationByGroup:
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Return headings, and a row of text for each value."""
-        level = f"{100 * self.confidence:g}% interval"
-        head = ["value", "rows", "gap", level, "shrunk", "log loss", "p (Holm)", "finding"]
-        return head, [
-            [
-                one.value,
-                f"{one.n_rows:,}",
-                f"{100 * one.gap.value:+.1f}",
-                "-" if np.isnan(one.gap.low) else f"{100 * one.gap.low:+.1f} to {100 * one.gap.high:+.1f}",
-                f"{100 * one.shrunk.value:+.1f}",
-                f"{one.nll.value:.4f}",
-                "-" if np.isnan(one.corrected) else f"{one.corrected:.3f}",
-                one.in_words,
-            ]
-            for one in self.values
+        head = [
+            "value",
+            "rows",
+            "gap",
+            f"{100 * self.confidence:g}% interval",
+            "shrunk",
+            "log loss",
+            "p (Holm)",
         ]
+        rows = []
+        for one in self.values:
+            gap, shrunk, low, high = (
+                f"{100 * number:+.1f}"
+                for number in (one.gap.value, one.shrunk.value, one.gap.low, one.gap.high)
+            )
+            p = f"{one.corrected:.3f}" if one.corrected >= 0.001 else "< 0.001"
+            said = one.in_words if one.in_words in ("too few rows", "a single group") else p
+            interval = "-" if np.isnan(one.gap.low) else f"{low} to {high}"
+            rows.append([one.value, f"{one.n_rows:,}", gap, interval, shrunk, f"{one.nll.value:.4f}", said])
+        return head, rows
 
     def __str__(self) -> str:
         head, rows = self.table()
