@@ -28,6 +28,7 @@ Examples:
   temperance compare val.npz test.npz -m ts,hts,bayes --report report.html
   temperance compare val.npz                    uses cross-validation
   temperance compare task.npz                   a task file has both parts
+  temperance compare visits.csv --group-column patient
   temperance compare val.npz test.npz --json | jq .recommended
 """
 
@@ -48,7 +49,7 @@ Examples:
 @cli_options.confidence_option
 @cli_options.seed_option
 @cli_options.read_options(
-    without=["part", "from_probs"],
+    without=["part", "from_probs", "by"],
     default_part="val",
     labels="A file with the labels of VAL, if they are not in it.",
 )
@@ -110,6 +111,8 @@ def compare(
             *test_rows,
             methods,
             metrics,
+            groups=files["validation"].groups,
+            test_groups=files["test"].groups if "test" in files else None,
             bins=bins,
             folds=folds,
             confidence=confidence,
@@ -155,7 +158,7 @@ def _checked(file: RowFile) -> tuple[Any, Any]:
     assert file.labels is not None  # labels are required here
     logits = file.logits()
     with file.stored.naming_file():
-        LabelledRows.open(logits, file.labels).has_masks()
+        LabelledRows.open(logits, file.labels, groups=file.groups).has_masks()
     return logits, file.labels  # column indices, whatever the names of the classes
 
 

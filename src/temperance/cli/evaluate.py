@@ -12,6 +12,7 @@ from temperance.cli.output import Output, new_table, output_options
 from temperance.cli.rows import file_for_json, open_for_calibrator, say_columns
 from temperance.cli.words import confidence_in_words, count, gap_in_words
 from temperance.data.read_options import ReadOptions
+from temperance.errors import on_one_line
 
 if TYPE_CHECKING:
     from temperance.decisions import CostEvaluation
@@ -22,12 +23,14 @@ Examples:
   temperance evaluate test.npz
   temperance evaluate test.npz -c cal.json
   temperance evaluate test.npz --all
+  temperance evaluate visits.csv --group-column patient --by hospital
   temperance evaluate probs.npz --bins 50 --json
   temperance evaluate test.npz -c cal.json --costs costs.csv
 """
 
 
 MAIN_METRICS = ("accuracy", "nll", "brier", "ece", "overconfidence")
+MAX_VALUES = 20  # of --by in the table
 
 
 @click.command(epilog=EXAMPLES, short_help="Score outputs, calibrated or not, with intervals.")
@@ -82,18 +85,22 @@ def evaluate(
         with rows.stored.naming_file():
             result = metrics.evaluate(
                 probs, rows.labels, bins=bins, confidence=confidence, draws=draws, random_state=seed,
+                groups=rows.groups, by=rows.by,
                 progress=lambda share: report("intervals", 0.3 + 0.7 * share),
             )  # fmt: skip
         cost = None if matrix is None else decisions.evaluate_costs(
             probs, rows.labels, matrix, confidence=confidence
         )  # fmt: skip
     say_columns(output, rows)
-    output.answer(_answer(result))
+    by_group = result.by_group
+    output.answer(_answer(result), *([] if by_group is None else [by_group.words]))
     names = result if show_all else MAIN_METRICS
     scores = [
         (_label(name), result.shown(name, result[name].value), _interval(result, name)) for name in names
     ]
     output.say(f"{count(result.n_rows, 'prediction')}, {result.n_classes:,} classes, ECE with {bins:,} bins")
+    if result.n_groups is not None:
+        output.say(result.groups_in_words)
     output.say(new_table("metric", "value", f"{100 * confidence:g}% interval", rows=scores))
     if cost is not None:
         output.say(_cost_in_words(cost))
@@ -102,6 +109,13 @@ def evaluate(
         output.say(f"Cox: {result.tests['cox'].words}")
     else:
         output.say("--all prints every metric, and tests of calibration.")
+    if by_group is not None:
+        head, values = by_group.table()
+        shown = [[on_one_line(cell) for cell in row] for row in values[:MAX_VALUES]]
+        output.say(f"Calibration by {options.by}; gaps are confidence minus accuracy, in points")
+        output.say(new_table(*head, rows=shown))
+        if len(values) > MAX_VALUES:
+            output.say(f"{len(values) - MAX_VALUES:,} more values: --json lists all.")
     output.result(
         file=file_for_json(rows),
         calibrator=None if fitted is None else {"path": str(calibrator), "method": fitted.key},
@@ -113,6 +127,8 @@ def evaluate(
         metrics=result.to_dict(),
         tests=result.tests_to_dict(),
         costs=None if cost is None else cost.to_dict(),
+        groups=result.n_groups,
+        by_group=None if by_group is None else {"by": options.by} | by_group.to_dict(),
     )
 
 

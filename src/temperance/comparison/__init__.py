@@ -36,6 +36,7 @@ from temperance.errors import InputError, InputWarning
 from temperance.inputs.containers import check_column_names, column_names
 from temperance.inputs.validation import check_number, warn_of_probabilities
 from temperance.metrics.bootstrap import DRAWS
+from temperance.metrics.decomposition import random_folds
 from temperance.metrics.evaluation import Metrics, Scorer, named_metrics
 from temperance.metrics.predictions import Predictions, check_rows
 from temperance.progress import Progress, Report, reporting
@@ -62,7 +63,11 @@ def compare(
     metrics: Metrics | None = None,
     *,
     sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    test_groups: ArrayLike | None = None,
     classes: Sequence[str] | Sequence[int] | None = None,
+    dim: int = -1,
+    ignore_index: int | None = None,
     folds: int = 5,
     bins: int = 15,
     confidence: float = 0.95,
@@ -93,8 +98,17 @@ def compare(
         Functions of (probs, labels), or a mapping of names to these, in addition to the built-in metrics.
     sample_weight : (N,) numbers >= 0, optional
         Weights of the validation rows.
+    groups, test_groups : (N,) ids, optional
+        The same id for rows that belong together, such as the visits of a patient. Groups of validation rows
+        are in one fold, and methods whose fit takes `groups` get them. Intervals and tests take the groups of
+        the rows that methods are evaluated on as independent. Arrays with more axes have groups: the entries
+        of the first axis.
     classes : sequence of str or int, optional
         Names of the columns, in their order, if labels are names. A DataFrame has its own.
+    dim : int
+        Axis of the classes: 1 for the logits of pixels, (N, K, H, W).
+    ignore_index : int, optional
+        Label of rows to leave out, such as 255 for pixels without a class.
     folds : int
         Number of folds of the cross-validation.
     bins, confidence, draws, random_state
@@ -125,20 +139,29 @@ def compare(
     candidates = named if len(named) == len(chosen) else {*DEFAULT_METHODS, *named}
     if (test_logits is None) != (test_labels is None):
         raise InputError("test_logits and test_labels must be given together; found one of them.")
-    val = LabelledRows.open(val_logits, val_labels, sample_weight, classes=classes, positions=positions)
+    axes: dict[str, Any] = {"dim": dim, "ignore_index": ignore_index}
+    val = LabelledRows.open(
+        val_logits, val_labels, sample_weight, classes=classes, positions=positions, groups=groups, **axes
+    )
     test, fold, evaluated_on = val, None, "the test set"
     if test_labels is not None:
-        test = _open_test(val, val_logits, test_logits, test_labels, classes)
+        test = _open_test(
+            val, val_logits, test_logits, test_labels, {"classes": classes, "groups": test_groups} | axes
+        )
+    elif test_groups is not None:
+        raise InputError("test_groups are those of test rows; found no test_logits. Pass them as groups.")
     else:
-        wanted = f"from 2 to the number of rows, {len(val)}"
-        check_number("folds", folds, wanted, lambda folds: 2 <= folds <= len(val), whole=True)
-        fold = np.random.default_rng(random_state).permutation(len(val)) % folds
+        most, of_what = (len(val), "rows") if val.n_groups is None else (val.n_groups, "groups")
+        wanted = f"from 2 to the number of {of_what}, {most}"
+        check_number("folds", folds, wanted, lambda folds: 2 <= folds <= most, whole=True)
+        fold = random_folds(len(val), folds, np.random.default_rng(random_state), val.groups)
         evaluated_on = f"{folds}-fold cross-validation"
     if not warn_of_probabilities(val.logits):
         warn_of_probabilities(test.logits)
     masked = val.has_masks() | (test is not val and test.has_masks())  # invalid logits raise here
     scorer = Scorer(bins, confidence, draws, random_state, named_metrics(metrics), metric_intervals)
-    evaluation = _Evaluation(val, test, fold, masked, scorer)
+    given = groups if fold is not None else test_groups
+    evaluation = _Evaluation(val, test, fold, masked, scorer, given is None and test.groups is not None)
     with reporting("Comparing", progress) as report:
         results, failures = evaluation.results(chosen, named, report)
     settings = {"bins": bins, "confidence": confidence, "draws": draws, "random_state": random_state}
@@ -164,14 +187,14 @@ def _with_curve(comparison: Comparison, progress: Progress) -> Comparison:
 
 
 def _open_test(
-    val: LabelledRows, val_logits: Any, test_logits: Any, test_labels: Any, classes: Any
+    val: LabelledRows, val_logits: Any, test_logits: Any, test_labels: Any, options: dict[str, Any]
 ) -> LabelledRows:
     """Open the test rows, which must have the classes of the validation rows and differ from these rows."""
     names = column_names(val_logits)
     if names is not None and not val.positions:
         columns = "val_logits.column_names" if hasattr(val_logits, "column_names") else "val_logits.columns"
         check_column_names(names, test_logits, argument="test_logits", names=columns)
-    test = LabelledRows.open(test_logits, test_labels, classes=classes, positions=val.positions)
+    test = LabelledRows.open(test_logits, test_labels, positions=val.positions, **options)
     if test.logits.shape[1] != val.logits.shape[1] and not val.positions:
         raise InputError(
             "val_logits and test_logits must have the same classes, a column for each; found "
@@ -206,6 +229,8 @@ class _Evaluation:
     fold: NDArray[np.intp] | None
     masked: bool
     scorer: Scorer
+    of_first_axis: bool
+    """Whether the groups of the rows to evaluate on are the entries of their first axis."""
 
     @cached_property
     def own_class(self) -> NDArray[np.intp]:
@@ -274,7 +299,8 @@ class _Evaluation:
                     fitted = fit_method(method, self.val, self.fold == held)
                     probs[rows] = predict(fitted, self.val.logits[rows])
         labels, weights = self.test.labels, self.test.weights
-        scores = self.scorer.evaluate(check_rows(probs, labels, weights))
+        scores = self.scorer.evaluate(check_rows(probs, labels, weights, groups=self.test.groups))
+        scores = replace(scores, of_first_axis=self.of_first_axis)
         top = probs.argmax(axis=1)
         # A method that keeps the class changes no decision, even if two probabilities round to the same
         # number.
@@ -292,4 +318,5 @@ class _Evaluation:
             warnings=tuple(dict.fromkeys(str(warning.message) for warning in caught)),
             class_reliability=class_reliability(probs, self.test, self.scorer.bins),
             pseudo_nll=(label_nll(probs, wrong.labels), wrong.weight),
+            groups=self.test.groups,
         )

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from temperance.calibrators import UNCALIBRATED
-from temperance.core.arrays import Vector
+from temperance.core.arrays import Indices, Vector
 from temperance.core.ece_loss import assign_bins, equal_width_edges
 from temperance.metrics.intervals import Estimate, PseudoRow, distances, spread
 
@@ -38,7 +38,7 @@ class Difference:
     skewness : float
         Its skewness: rows with large gains or losses make one end of the interval further away.
     rows : float
-        How many rows of equal weight would have this error.
+        How many rows, or groups, of equal weight would have this error.
 
     Examples
     --------
@@ -53,14 +53,16 @@ class Difference:
     rows: float = field(default=np.inf, compare=False)
 
     @classmethod
-    def of(cls, rows: Vector, share: Vector, pseudo: PseudoRow | None = None) -> Difference:
-        """Return the mean of `rows` with weights that sum to 1; a single row has no finite error.
+    def of(
+        cls, rows: Vector, share: Vector, pseudo: PseudoRow | None = None, groups: Indices | None = None
+    ) -> Difference:
+        """Return the mean of `rows` with weights that sum to 1; a single row or group has no finite error.
 
         `pseudo` has the differences at a pseudo-error, see `metrics.intervals`.
         """
         value = float(rows @ share)
         centred = None if pseudo is None else (pseudo[0] - value, pseudo[1])
-        return cls(value, *spread(rows - value, share, centred))
+        return cls(value, *spread(rows - value, share, centred, groups))
 
     @classmethod
     def of_nll(
@@ -74,7 +76,7 @@ class Difference:
         pseudo = None
         if before.pseudo_nll is not None and after.pseudo_nll is not None:
             pseudo = before.pseudo_nll[0] - after.pseudo_nll[0], before.pseudo_nll[1]
-        found = cls.of(before.row_nll - after.row_nll, share, pseudo)
+        found = cls.of(before.row_nll - after.row_nll, share, pseudo, before.groups)
         return found if folds is None else replace(found, error=found.error * np.sqrt(2 + 1 / (folds - 1)))
 
     def interval(self, confidence: float) -> Estimate:
@@ -93,7 +95,8 @@ def shares(results: Mapping[str, MethodResult], weights: Vector | None) -> Vecto
 def ece_gain(before: MethodResult, after: MethodResult, share: Vector) -> Difference:
     """Return how much lower the calibration error of the second method is."""
     bins = before.scores.bins
-    return Difference.of(_gaps(before, share, bins) - _gaps(after, share, bins), share)
+    gains = _gaps(before, share, bins) - _gaps(after, share, bins)
+    return Difference.of(gains, share, groups=before.groups)
 
 
 def _gaps(result: MethodResult, share: Vector, bins: int) -> Vector:

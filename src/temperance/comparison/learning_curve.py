@@ -1,7 +1,8 @@
 """Would more labels help? Each method fitted to growing parts of the validation set.
 
 A draw is a random order of the validation rows. Fits use its first n rows, so the parts are nested. They are
-evaluated on the test set or, without one, on the last fifth of each draw, which no fit of the draw uses.
+evaluated on the test set or, without one, on the last fifth of each draw, which no fit of the draw uses; of
+rows that belong together, on a fifth of the groups.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ def learning_curve(
     rows = comparison.fitted
     chosen = _quick_methods(comparison) if methods is None else list(methods)
     split = comparison.judged is rows
-    available = len(rows) - (max(1, int(HELD_SHARE * len(rows))) if split else 0)
+    available = len(rows) - (_most_held(rows) if split else 0)
     steps = tuple(sizes if sizes is not None else _sizes_up_to(available))
     for size in steps:
         wanted = f"from 1 to {available}, the rows that are not held out"
@@ -123,8 +124,15 @@ def learning_curve(
     before = np.empty(draws)
     with reporting("Learning curve", progress) as report:
         for draw in range(draws):
-            order = np.random.default_rng([random_state, draw]).permutation(len(rows))
-            able = np.sort(order[available:]) if split else np.arange(len(comparison.judged))
+            rng = np.random.default_rng([random_state, draw])
+            order = rng.permutation(len(rows))
+            held = order[available:]
+            if split and rows.groups is not None:
+                n_groups = int(rows.groups.max()) + 1
+                last = rng.permutation(n_groups)[-_n_held(n_groups) :]
+                of_last = np.isin(rows.groups[order], last)
+                order, held = order[~of_last], order[of_last]
+            able = np.sort(held) if split else np.arange(len(comparison.judged))
             most = min(len(able), MAX_TEST_ROWS, max(1, MAX_TEST_LOGITS // comparison.judged.logits.shape[1]))
             index = able[np.linspace(0, len(able) - 1, most).astype(np.intp)]
             test = comparison.judged.take(index)
@@ -140,6 +148,19 @@ def learning_curve(
                         row_nll = _row_nll(comparison.methods[key], part, test)
                     nll[key][at, draw] = np.average(row_nll, weights=test.weights)
     return LearningCurve(steps, nll, float(before.mean()), len(test))
+
+
+def _n_held(n_units: int) -> int:
+    """Return how many rows or groups are held out."""
+    return max(1, int(HELD_SHARE * n_units))
+
+
+def _most_held(rows: LabelledRows) -> int:
+    """Return how many rows are held out at most, whichever groups they belong to."""
+    if rows.groups is None:
+        return _n_held(len(rows))
+    sizes = np.sort(np.bincount(rows.groups))
+    return int(sizes[-_n_held(len(sizes)) :].sum())
 
 
 def _sizes_up_to(available: int) -> tuple[int, ...]:

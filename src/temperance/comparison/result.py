@@ -19,7 +19,7 @@ from temperance.comparison.learning_curve import LearningCurve
 from temperance.comparison.recommendation import Recommendation
 from temperance.comparison.rows import LabelledRows
 from temperance.comparison.verdict import Verdict, accuracy_in_words, give_verdict, share_in_words
-from temperance.core.arrays import Vector
+from temperance.core.arrays import Indices, Vector
 from temperance.metrics import METRICS, Evaluation, Reliability
 from temperance.metrics.bins import binned
 from temperance.metrics.intervals import PseudoRow
@@ -57,6 +57,8 @@ class MethodResult:
         Bins of a few classes: the frequency of the class by its predicted probability.
     pseudo_nll : two arrays of shape (N,), or None
         NLL of a wrong label of each of these rows, the same for all methods, and the chance of the row.
+    groups : array of shape (N,), or None
+        The group of each of these rows.
 
     Examples
     --------
@@ -81,6 +83,7 @@ class MethodResult:
     warnings: tuple[str, ...]
     class_reliability: Mapping[int, Reliability] = field(default_factory=dict)
     pseudo_nll: PseudoRow | None = None
+    groups: Indices | None = None
 
     @property
     def accuracy(self) -> float:
@@ -106,7 +109,9 @@ def class_reliability(probs: Vector, rows: LabelledRows, bins: int) -> dict[int,
     shown = [1] if n_classes == 2 else sorted(int(k) for k in most if counts[k] >= MIN_ROWS)
     bins = min(bins, MAX_BINS)
     return {
-        column: binned(probs[:, column], (rows.labels == column).astype(np.float64), weights, bins)
+        column: binned(
+            probs[:, column], (rows.labels == column).astype(np.float64), weights, bins, groups=rows.groups
+        )
         for column in shown
     }
 
@@ -221,8 +226,13 @@ class Comparison:
     def heading(self) -> str:
         """What the numbers are from."""
         first = self.results[UNCALIBRATED].scores
-        size = f"{first.n_rows:,} rows, {first.n_classes:,} classes"
+        size = f"{first.n_rows:,} rows{self._groups}, {first.n_classes:,} classes"
         return f"Evaluated on {self.evaluated_on}: {size}. ECE with {first.bins} bins."
+
+    @property
+    def _groups(self) -> str:
+        n_groups = self.judged.n_groups
+        return "" if n_groups is None else f" in {n_groups:,} groups"
 
     def __str__(self) -> str:
         """Return the answer, the table, and why."""
@@ -306,6 +316,8 @@ class Comparison:
         return {
             "rows_fitted": len(self.fitted),
             "rows_judged": first.n_rows,
+            "groups_fitted": self.fitted.n_groups,
+            "groups_judged": self.judged.n_groups,
             "classes": first.n_classes,
             "judged_on": self.evaluated_on,
             "bins": first.bins,

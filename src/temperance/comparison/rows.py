@@ -23,6 +23,7 @@ from temperance.core.blocks import BFloat16, read_blocks, row_slices
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError, InputWarning, warn_user
 from temperance.inputs.containers import open_labelled
+from temperance.inputs.groups import check_groups
 from temperance.inputs.validation import check_labelled_rows
 
 BLOCK_LOGITS = 1 << 18  # that a calibrator sees at a time
@@ -48,6 +49,8 @@ class LabelledRows:
         Names of the columns.
     positions : bool
         Whether the columns are positions of answers, which have no names.
+    groups : array of shape (N,), or None
+        The group of each row, numbered from 0: rows that belong together.
 
     Examples
     --------
@@ -61,6 +64,7 @@ class LabelledRows:
     weights: Vector | None
     class_names: tuple[str, ...] | None = None
     positions: bool = False
+    groups: NDArray[np.intp] | None = None
 
     @classmethod
     def open(
@@ -71,19 +75,41 @@ class LabelledRows:
         *,
         classes: Any = None,
         positions: bool = False,
+        groups: Any = None,
+        dim: int = -1,
+        ignore_index: int | None = None,
     ) -> LabelledRows:
         """Open any container that a calibrator accepts."""
-        opened = open_labelled(logits, labels, sample_weight, classes=classes)
+        opened = open_labelled(
+            logits,
+            labels,
+            sample_weight,
+            classes=classes,
+            groups=groups,
+            dim=dim,
+            ignore_index=ignore_index,
+        )
         names = None if positions else opened.names
-        return cls(opened.values, opened.columns, opened.weights, names, positions)
+        together = None if opened.groups is None else check_groups(opened.groups, len(opened.columns))
+        return cls(opened.values, opened.columns, opened.weights, names, positions, together)
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def take(self, rows: NDArray[np.intp]) -> LabelledRows:
         """Return a copy of some rows."""
-        weights = None if self.weights is None else self.weights[rows]
-        return replace(self, logits=self.logits[rows], labels=self.labels[rows], weights=weights)
+        return replace(
+            self,
+            logits=self.logits[rows],
+            labels=self.labels[rows],
+            weights=None if self.weights is None else self.weights[rows],
+            groups=None if self.groups is None else self.groups[rows],
+        )
+
+    @property
+    def n_groups(self) -> int | None:
+        """How many groups there are; None if rows are independent."""
+        return None if self.groups is None else int(self.groups.max()) + 1
 
     def has_masks(self) -> bool:
         """Say whether any logit is -inf; raise if one is not allowed at all."""
@@ -122,14 +148,18 @@ def fit_method(method: Method, rows: LabelledRows, held: NDArray[np.bool_] | Non
     """Fit a method to all rows that are not held out."""
     calibrator = method()
     logits = rows.logits if method.is_ours else widened(rows.logits)
+    groups = rows.groups
+    if groups is not None and np.ptp(groups if held is None else groups[~held]) == 0:
+        groups = None  # one group is all there is: nothing tells how much its rows resemble each other
     if held is None:
-        return fit(calibrator, logits, rows.labels, rows.weights, positions=rows.positions)
+        return fit(calibrator, logits, rows.labels, rows.weights, positions=rows.positions, groups=groups)
     if has_fit_parameter(calibrator, "sample_weight"):
         # The fit ignores rows of weight 0, so no row has to be copied.
-        weights = np.ones(len(rows)) if rows.weights is None else rows.weights
-        return fit(calibrator, logits, rows.labels, np.where(held, 0.0, weights), positions=rows.positions)
+        weights = np.where(held, 0.0, np.ones(len(rows)) if rows.weights is None else rows.weights)
+        return fit(calibrator, logits, rows.labels, weights, positions=rows.positions, groups=groups)
     kept = np.flatnonzero(~held)
-    return fit(calibrator, logits[kept], rows.labels[kept], positions=rows.positions)
+    groups = None if groups is None else groups[kept]
+    return fit(calibrator, logits[kept], rows.labels[kept], positions=rows.positions, groups=groups)
 
 
 def label_nll(probs: Vector, labels: NDArray[np.intp]) -> Vector:

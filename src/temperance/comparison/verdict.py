@@ -160,6 +160,8 @@ class Verdict:
         The NLL of the frequencies of the labels, if no method has a lower one.
     floor : float or None
         The value to which smaller probabilities of the classifier were raised; None if none were.
+    groups : str
+        The groups that intervals and tests take as independent, in words; empty if these are the rows.
 
     Examples
     --------
@@ -189,6 +191,7 @@ class Verdict:
     alternative_scores: Calibration | None = None
     chance_nll: float | None = None
     floor: float | None = None
+    groups: str = ""
 
     @property
     def advice(self) -> str:
@@ -291,10 +294,11 @@ class Verdict:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What else a reader should know: predictions that change, the choice, a floor."""
+        """What else a reader should know: groups, predictions that change, the choice, a floor."""
+        notes = [self.groups] if self.groups else []
         if self.method == UNCALIBRATED or self.outcome is Outcome.CHANCE:
-            return ()
-        notes = [self.predictions_in_words]
+            return tuple(notes)
+        notes.append(self.predictions_in_words)
         if len(self.candidates) > 2:
             notes.append("The method was chosen on the rows of these figures: they are slightly optimistic.")
         if self.floor is not None:
@@ -380,6 +384,7 @@ def give_verdict(
         alternative_scores=None if alternative is None else Calibration.of(results[alternative], share),
         chance_nll=chance,
         floor=floor,
+        groups="" if own.scores.n_groups is None else own.scores.groups_in_words,
     )
 
 
@@ -393,7 +398,8 @@ def _chance_nll(results: Mapping[str, MethodResult], labels: NDArray[np.intp], s
     frequencies = frequencies[frequencies > 0]
     entropy = -float(frequencies @ np.log(frequencies))
     own = results[UNCALIBRATED]
-    accuracy = Difference.of(own.correct.astype(np.float64) - frequencies.max(), share)
+    above = own.correct.astype(np.float64) - frequencies.max()
+    accuracy = Difference.of(above, share, groups=own.groups)
     is_above = min(float(one.row_nll @ share) for one in results.values()) < entropy
     if len(frequencies) == 1 or is_above or accuracy.value > 2 * accuracy.error:
         return None

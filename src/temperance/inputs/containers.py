@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -163,21 +163,71 @@ def open_labelled(
                 f"column {name!r} may not be the logits of a class: {why}. Drop the column, or pass "
                 "classes=[...] with the names of all columns if it is one."
             )
-    given = opened.flat(as_numpy(labels), "labels")
-    weights = None if sample_weight is None else opened.flat(as_numpy(sample_weight), "sample_weight")
-    together = groups_of_axes(opened.leading) if opened.dim else None
-    if groups is not None:
-        together = check_groups(opened.flat(as_numpy(groups), "groups"), len(values))
-    if ignore_index is not None and len(given) == len(values):
-        kept = _kept(given, ignore_index)
-        if kept.size < len(values):
-            values, given, weights = values[kept], given[kept], None if weights is None else weights[kept]
-            together = None if together is None else together[kept]
+    beside = Beside.open(opened, len(values), labels, sample_weight, groups, ignore_index=ignore_index)
+    if beside.kept is not None:
+        values = values[beside.kept]
     n_rows, n_classes = values.shape
-    columns = check_labels(given, n_rows, n_classes, names)
+    columns = check_labels(beside.labels, n_rows, n_classes, names)
+    weights = check_sample_weight(beside.weights, n_rows)
     as_text = None if names is None else tuple(map(str, names))
     at = None if opened.dim == len(opened.shape) - 1 else opened.dim
-    return Labelled(values, columns, check_sample_weight(weights, len(values)), as_text, at, together)
+    return Labelled(values, columns, weights, as_text, at, beside.groups)
+
+
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """What a caller hands over beside scores, one value for each row that is not to be ignored."""
+
+    labels: NDArray[Any]
+    weights: NDArray[Any] | None
+    groups: NDArray[np.intp] | None
+    by: NDArray[Any] | None
+    """The values by which rows are scored separately."""
+    kept: NDArray[np.intp] | None = None
+    """The rows that are not to be ignored; None if these are all."""
+
+    @classmethod
+    def open(
+        cls,
+        opened: Logits | None,
+        n_rows: int,
+        labels: Any,
+        sample_weight: Any,
+        groups: Any,
+        by: Any = None,
+        *,
+        ignore_index: int | None = None,
+    ) -> Beside:
+        """Open what has the shape of the scores without their classes; `opened` is None for (N, K) and (N,).
+
+        Groups and the values of `by` may also be those of images or texts, for all of their rows.
+        """
+
+        def one_per_row(values: Any, name: str) -> Any:
+            if values is None:
+                return None
+            array = as_numpy(values)
+            if opened is None:
+                return array
+            missing = len(opened.leading) - array.ndim
+            if name in ("groups", "by") and missing > 0 and array.shape == opened.leading[: array.ndim]:
+                array = np.broadcast_to(array.reshape(array.shape + missing * (1,)), opened.leading)
+            return opened.flat(array, name)
+
+        given, weights = one_per_row(labels, "labels"), one_per_row(sample_weight, "sample_weight")
+        together = groups_of_axes(opened.leading) if opened is not None and opened.dim else None
+        if groups is not None:
+            together = check_groups(one_per_row(groups, "groups"), n_rows)
+        beside = cls(given, weights, together, one_per_row(by, "by"))
+        if ignore_index is None or len(given) != n_rows:
+            return beside
+        kept = _kept(given, ignore_index)
+        return beside if kept.size == n_rows else replace(beside.take(kept), kept=kept)
+
+    def take(self, rows: NDArray[Any]) -> Beside:
+        """Return the values of some rows."""
+        found = self.weights, self.groups, self.by
+        return Beside(self.labels[rows], *(None if one is None else one[rows] for one in found))
 
 
 def names_of(logits: Any, classes: Any, n_classes: int) -> Names | None:

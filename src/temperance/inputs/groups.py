@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from temperance.errors import InputError
 
 MIN_GROUPS = 2
+MAX_VALUES = 1000  # of rows that are scored separately: a table that nobody reads has more
 
 
 def check_groups(groups: Any, n_rows: int) -> NDArray[np.intp]:
@@ -24,8 +25,43 @@ def check_groups(groups: Any, n_rows: int) -> NDArray[np.intp]:
     >>> check_groups(["anna", "ben", "anna"], 3).tolist()
     [0, 1, 0]
     """
-    ids = np.asarray(groups)
-    wanted = "groups must have one id per row, the same for rows that belong together"
+    different, codes = _numbered(
+        groups,
+        n_rows,
+        "groups must have one id per row, the same for rows that belong together",
+        "Give each of them an id of its own if they belong to no other row.",
+    )
+    if len(different) < MIN_GROUPS:
+        raise InputError(
+            f"groups must have at least {MIN_GROUPS} different ids; found {len(different)}. Leave groups out "
+            "if the rows are independent."
+        )
+    return codes
+
+
+def check_by(by: Any, n_rows: int) -> tuple[list[str], NDArray[np.intp]]:
+    """Return the different values by which rows are scored separately, and the number of each row's value.
+
+    Examples
+    --------
+    >>> names, codes = check_by(["north", "south", "north"], 3)
+    >>> names, codes.tolist()
+    (['north', 'south'], [0, 1, 0])
+    """
+    wanted = "by must have one value per row, such as the hospital"
+    advice = "Give them a value such as unknown, or drop these rows."
+    different, codes = _numbered(by, n_rows, wanted, advice)
+    if not 2 <= len(different) <= MAX_VALUES:
+        advice = "Cut numbers into ranges first." if len(different) > MAX_VALUES else "Leave it out."
+        raise InputError(
+            f"{wanted}, from 2 to {MAX_VALUES:,} different ones; found {len(different):,}. {advice}"
+        )
+    return [str(one) for one in different.tolist()], codes
+
+
+def _numbered(given: Any, n_rows: int, wanted: str, advice: str) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Return the different ids and the number of each row's; raise with `wanted` if some are missing."""
+    ids = np.asarray(given)
     if ids.shape != (n_rows,):
         raise InputError(f"{wanted}; found shape {ids.shape} for {n_rows} rows.")
     if ids.dtype.kind == "O":
@@ -34,19 +70,9 @@ def check_groups(groups: Any, n_rows: int) -> NDArray[np.intp]:
     else:
         missing = ids != ids
     if missing.any():
-        raise InputError(
-            f"{wanted}; found rows without one",
-            rows=np.flatnonzero(missing),
-            advice="Give each of them an id of its own if they belong to no other row.",
-        )
-    codes: NDArray[np.intp]
+        raise InputError(f"{wanted}; found rows without one", rows=np.flatnonzero(missing), advice=advice)
     different, codes = np.unique(ids, return_inverse=True)
-    if len(different) < MIN_GROUPS:
-        raise InputError(
-            f"groups must have at least {MIN_GROUPS} different ids; found {len(different)}. Leave groups out "
-            "if the rows are independent."
-        )
-    return codes.reshape(-1)
+    return different, codes.reshape(-1)
 
 
 def groups_of_axes(leading: tuple[int, ...]) -> NDArray[np.intp] | None:

@@ -22,9 +22,10 @@ with z the normal quantile of the level. With share s_b = n_b / n and gap g_b = 
     ece            sum_b s_b |g_b|
     mce            max_b |g_b|                       over the bins that hold rows
     classwise_ece  1/K sum_k ece of the event y = k with probability p_k
-    debiased_ece   max(0, sum_b s_b (2 |g_b| - E|N(g_b, v_b)|)),   v_b = accuracy_b (1 - accuracy_b) / n_b
+    debiased_ece   max(0, sum_b s_b (2 |g_b| - E|N(g_b, v_b)|)),   v_b = d accuracy_b (1 - accuracy_b) / n_b
 
-where E|N(g, v)| = sqrt(2 v / pi) exp(-g^2 / 2v) + g erf(g / sqrt(2v)) is the mean of a folded normal.
+with d the design effect of groups within bins, 1 for independent rows; intervals have n / d rows,
+and where E|N(g, v)| = sqrt(2 v / pi) exp(-g^2 / 2v) + g erf(g / sqrt(2v)) is the mean of a folded normal.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from temperance.core.ece_loss import assign_bins, equal_width_edges
 from temperance.inputs.labels import Names
 from temperance.inputs.validation import check_choice, check_number
 from temperance.metrics.bootstrap import Residuals, expected_noise, group_sums
-from temperance.metrics.intervals import wilson_interval
+from temperance.metrics.intervals import Units, wilson_interval
 from temperance.metrics.predictions import Predictions, cached_slices, check_fraction, check_rows
 
 MAX_BINS = 10_000  # more than any data set needs; memory and time grow with it
@@ -82,6 +83,8 @@ class Reliability:
         Means over the rows of the bin.
     low, high : arrays of shape (bins,)
         Wilson interval of the accuracy.
+    effect : float
+        How many rows of a bin are worth one independent row: 1 unless rows have groups.
 
     Examples
     --------
@@ -96,6 +99,7 @@ class Reliability:
     accuracy: Vector
     low: Vector
     high: Vector
+    effect: float = 1.0
 
     @property
     def gap(self) -> Vector:
@@ -123,6 +127,9 @@ def reliability(
     level: float = 0.95,
     sample_weight: ArrayLike | None = None,
     classes: Names | None = None,
+    groups: ArrayLike | None = None,
+    dim: int = -1,
+    ignore_index: int | None = None,
 ) -> Reliability:
     """Bin the rows by confidence: what a reliability diagram shows.
 
@@ -140,6 +147,8 @@ def reliability(
         A row of weight k counts as k equal rows, also in the intervals.
     classes : sequence, optional
         Names of the columns, if labels are names.
+    groups, dim, ignore_index
+        As for `evaluate`.
 
     Returns
     -------
@@ -158,12 +167,15 @@ def reliability(
     (array([0., 3.]), array([  nan, 0.667]), array([  nan, 0.767]))
     """
     bins, level = check_bins(bins, strategy), check_fraction("level", level)
-    return bin_rows(check_rows(probs, labels, sample_weight, classes), bins, strategy, level)
+    rows = check_rows(
+        probs, labels, sample_weight, classes, groups=groups, dim=dim, ignore_index=ignore_index
+    )
+    return bin_rows(rows, bins, strategy, level)
 
 
 def bin_rows(rows: Predictions, bins: int, strategy: str = "width", level: float = 0.95) -> Reliability:
     """Bin the rows by the confidence of the top label."""
-    return binned(rows.confidence, rows.correct, rows.weight, bins, strategy, level)
+    return binned(rows.confidence, rows.correct, rows.weight, bins, strategy, level, rows.groups)
 
 
 def binned(
@@ -173,6 +185,7 @@ def binned(
     bins: int,
     strategy: str = "width",
     level: float = 0.95,
+    groups: Indices | None = None,
 ) -> Reliability:
     """Bin any probabilities of an event against its outcomes, 0 or 1."""
     if strategy == "width":
@@ -184,8 +197,20 @@ def binned(
     with np.errstate(invalid="ignore"):  # 0 / 0 is nan, which marks an empty bin
         mean = np.bincount(index, weights=weight * confidence, minlength=bins) / count
         rate = np.bincount(index, weights=weight * outcome, minlength=bins) / count
-    low, high = wilson_interval(rate, count, level)
-    return Reliability(edges.astype(np.float64), count, mean, rate, low, high)
+    effect = effect_in_bins(outcome - confidence.astype(np.float64), index, weight, groups)
+    low, high = wilson_interval(rate, count / effect, level)
+    return Reliability(edges.astype(np.float64), count, mean, rate, low, high, effect)
+
+
+def effect_in_bins(residual: Vector, index: Indices, weight: Vector, groups: Indices | None) -> float:
+    """Return the design effect of the residuals in bins: of a group, few rows are in the same bin."""
+    if groups is None:
+        return 1.0
+    count, sums = np.bincount(index, weight), np.bincount(index, weight * residual)
+    mean = np.divide(sums, count, out=np.zeros_like(sums), where=count > 0)
+    share = weight / weight.sum()
+    _, in_bin = np.unique(groups * len(count) + index, return_inverse=True)
+    return Units.of(share * (residual - mean[index]), share, in_bin).effect
 
 
 def binned_residuals(rows: Predictions, change: Vector, bins: int) -> Residuals:
@@ -199,11 +224,12 @@ def binned_residuals(rows: Predictions, change: Vector, bins: int) -> Residuals:
         for values in (rows.residual, change, rows.confidence.astype(np.float64), np.ones(n_rows))
     )
     chance = np.bincount(index, weights=rows.pseudo_error.weight, minlength=bins).astype(np.float64)
+    effect = effect_in_bins(rows.residual, index, rows.weight, rows.groups)
     return Residuals(
         mean / rows.total,
         group_sums(np.ones(n_rows), index, np.arange(n_rows), (bins, n_rows)),
         fitted / rows.total,
-        expected=expected_noise(count, sure, fitted, chance, rows.weight),
+        expected=expected_noise(count, sure, fitted, chance, rows.weight, effect),
     )
 
 
@@ -212,7 +238,8 @@ def debiased(diagram: Reliability) -> float:
     from scipy.special import erf
 
     rate, size = np.clip(np.nan_to_num(diagram.accuracy), 0, 1), np.abs(diagram.gap)
-    deviation = np.sqrt(rate * (1 - rate) / np.maximum(diagram.count, np.finfo(np.float64).tiny))
+    count = np.maximum(diagram.count / diagram.effect, np.finfo(np.float64).tiny)
+    deviation = np.sqrt(rate * (1 - rate) / count)
     noisy = deviation > 0
     ratio = np.divide(size, deviation, out=np.zeros_like(size), where=noisy)
     folded = deviation * np.sqrt(2 / np.pi) * np.exp(-(ratio**2) / 2) + size * erf(ratio / np.sqrt(2))

@@ -2,7 +2,7 @@
 
 A resample of the wild bootstrap multiplies the residual of each row by one of two numbers with mean 0,
 variance 1 and third moment 1 (Mammen, 1993). The factors depend only on the number of rows and the seed, so a
-comparison draws them once for all its methods.
+comparison draws them once for all its methods. Rows of a group have the same factor.
 
 Every calibration error here is a norm |g| of mean residuals (in bins, or smoothed). With weights w and W
 their sum, a resample multiplies what each row adds to g by a random s_i:
@@ -76,25 +76,31 @@ _NOISE_LEVEL = 0.9  # quantile of the noise above which the rest of a fit counts
 
 @dataclass(frozen=True)
 class Resamples:
-    """The factors of `draws` resamples of `n_rows` rows, and of one more."""
+    """The factors of `draws` resamples of `n_rows` rows, or of their groups, and of one more."""
 
     n_rows: int
     draws: int
     seed: int
+    n_groups: int | None = None
+
+    @property
+    def n_units(self) -> int:
+        """How many factors a resample has, besides that of the pseudo-error."""
+        return self.n_rows if self.n_groups is None else self.n_groups
 
     def blocks(self) -> Iterator[Single]:
-        """Yield (N, B) blocks of factors, a column for each resample: always the same ones."""
-        return iter(self._kept) if self.n_rows * self.draws <= _MAX_KEPT else self._drawn()
+        """Yield blocks of factors, a column for each resample: always the same ones."""
+        return iter(self._kept) if self.n_units * self.draws <= _MAX_KEPT else self._drawn()
 
     @cached_property
     def _kept(self) -> list[Single]:
         return list(self._drawn())
 
     def _drawn(self) -> Iterator[Single]:
-        generator, n = np.random.default_rng(self.seed), self.n_rows + 1
+        generator, n = np.random.default_rng(self.seed), self.n_units + 1
         # Mammen's two points, and the probability of the larger one.
         small, large, share = np.float32((1 - 5**0.5) / 2), np.float32((1 + 5**0.5) / 2), (1 - 5**-0.5) / 2
-        size = max(1, min(_MAX_WIDTH, _BLOCK_SIZE // n))
+        size = max(1, min(_MAX_WIDTH, _BLOCK_SIZE // (self.n_rows + 1)))
         for start in range(0, self.draws, size):
             factors = np.empty((n, min(size, self.draws - start)), np.float32)
             for column in range(factors.shape[1]):  # one by one: the same whatever the size of a block
@@ -122,14 +128,17 @@ def group_sums(
     return lambda numbers: (narrow if numbers.dtype == np.float32 else matrix) @ numbers
 
 
-def expected_noise(count: Vector, total: Vector, change: Vector, chance: Vector, weight: Vector) -> Vector:
+def expected_noise(
+    count: Vector, total: Vector, change: Vector, chance: Vector, weight: Vector, effect: float = 1.0
+) -> Vector:
     """Return the mean absolute noise of the mean residual in each bin.
 
     Bins have the sum of weights `count` and the sum of probabilities `total`, which is `change` too small,
-    and the `chance` to hold the pseudo-error. Events vary like binomial counts; where probabilities are
-    wrong, the number of rows in a bin adds to it.
+    and the `chance` to hold the pseudo-error. Events vary like binomial counts, of rows over their design
+    effect; where probabilities are wrong, the number of rows in a bin adds to it.
     """
-    filled, per_weight = count > 0, float(weight.sum() / (weight @ weight))  # observations: 1 if unweighted
+    filled = count > 0
+    per_weight = float(weight.sum() / (weight @ weight)) / effect  # observations: 1 if unweighted
     stated, true = (
         np.clip(np.divide(sums, count, out=np.zeros_like(total), where=filled), 0, 1)
         for sums in (total, total + change)
@@ -178,19 +187,21 @@ def bootstrap(
     residuals: Mapping[str, Residuals],
     resamples: Resamples,
     progress: Callable[[float], None] | None = None,
+    widening: float = 1.0,
 ) -> dict[str, Single]:
-    """Return the noise of each norm: (D, draws) differences of residuals."""
+    """Return the noise of each norm: (D, draws) differences of residuals, times `widening`."""
     noise: dict[str, list[Single]] = {name: [] for name in residuals}
     done, weight, wrong = 0, rows.weight.astype(np.float32), rows.pseudo_error
     moved_by = (rows.weight * rows.residual).astype(np.float32)
-    one_row = np.float32(rows.weight @ rows.weight / rows.total)
+    one_row = np.float32(rows.weight @ rows.weight / rows.total * rows.units.effect)
     picked = np.random.default_rng(resamples.seed).choice(len(weight), resamples.draws, p=wrong.weight)
     for factors in resamples.blocks():
         *_, of_error = factors
-        drawn, columns = moved_by[:, None] * factors[:-1], np.arange(len(of_error))
+        of_rows = factors[:-1] if rows.groups is None else factors[:-1][rows.groups]
+        drawn, columns = moved_by[:, None] * of_rows, np.arange(len(of_error))
         at = picked[done : done + len(columns)]
         drawn[at, columns] += of_error * one_row * wrong.residual[at].astype(np.float32)
-        extra = weight @ factors[:-1] + one_row * of_error
+        extra = weight @ of_rows + one_row * of_error
         for name, residual in residuals.items():
             part = np.asarray(residual.sums(drawn), np.float32)
             part -= np.multiply.outer(residual.mean, extra).astype(np.float32)
@@ -199,7 +210,8 @@ def bootstrap(
         done += len(columns)
         if progress is not None:
             progress(done / resamples.draws)
-    return {name: residuals[name].scaled(np.hstack(parts)) for name, parts in noise.items()}
+    factor = np.float32(widening)
+    return {name: residuals[name].scaled(np.hstack(parts)) * factor for name, parts in noise.items()}
 
 
 def plausible_shapes(mean: Vector, fitted: Vector, noise: Single) -> tuple[Single, Single]:

@@ -18,6 +18,14 @@ A class with few rows to be expected keeps a = 0 and b = 1, since the ratio woul
 
 Weights say how much a row counts. They are not repetitions: k rows are k observations, but a row of weight k
 is one observation. A common factor of all weights changes nothing.
+
+With groups, only these are independent. The variance of a statistic is then multiplied by its design effect,
+and by a factor for few groups, see `metrics.intervals`.
+
+References
+----------
+.. [1] Rao and Scott (1984). On chi-squared tests for multiway contingency tables with cell proportions
+   estimated from survey data. doi:10.1214/aos/1176346391
 """
 
 from __future__ import annotations
@@ -37,10 +45,11 @@ from temperance.files import scratch_array
 from temperance.inputs.containers import names_of
 from temperance.inputs.labels import Names, check_class
 from temperance.inputs.validation import check_choice
-from temperance.metrics.intervals import Estimate
+from temperance.metrics.intervals import Estimate, Units
 from temperance.metrics.predictions import Predictions, cached_slices, check_fraction, check_rows
 
 LEVEL = 0.05  # significance level in `words`
+_PARTS_OF_PATH = 16  # of cumulated residuals, whose variance by groups may be largest before the end
 _MIN_DISTANCE = 2.0**-53  # of a probability from 0 and 1, where its logit is taken
 _TOLERANCE = 1e-16  # of the predicted decrease of the mean loss: coefficients to 1e-8 standard errors
 _MIN_INFORMATION = 10.0  # sum of p (1 - p) of a class that is tested, so that the ratio is chi-squared
@@ -107,21 +116,20 @@ class CoxTest(CalibrationTest):
     intercept_error: float
 
 
-def check_event(
-    probs: Any,
-    labels: ArrayLike,
-    sample_weight: ArrayLike | None,
-    classes: Names | None,
-    class_: int | str | None,
-) -> tuple[Vector, Vector, Vector]:
-    """Check the input of a test; return the probabilities of its event, the outcomes and the weights."""
-    rows = check_rows(probs, labels, sample_weight, classes)
+Event = tuple[Vector, Vector, Vector, Indices | None]
+"""The probabilities of an event, its outcomes, the weights and the groups of the rows."""
+
+
+def event_of(
+    rows: Predictions, class_: int | str | None = None, probs: Any = None, classes: Names | None = None
+) -> Event:
+    """Return what a test is about: the top label, or a class by column or name."""
     if class_ is None:
-        return rows.confidence.astype(np.float64), rows.correct, rows.weight
+        return rows.confidence.astype(np.float64), rows.correct, rows.weight, rows.groups
     n_classes = rows.probs.shape[1]
     column = check_class("class_", class_, names_of(probs, classes, n_classes), n_classes)
     outcome = (rows.labels == column).astype(np.float64)
-    return rows.probs[:, column].astype(np.float64), outcome, rows.weight
+    return rows.probs[:, column].astype(np.float64), outcome, rows.weight, rows.groups
 
 
 def spiegelhalter(
@@ -131,6 +139,9 @@ def spiegelhalter(
     class_: int | str | None = None,
     sample_weight: ArrayLike | None = None,
     classes: Names | None = None,
+    groups: ArrayLike | None = None,
+    dim: int = -1,
+    ignore_index: int | None = None,
 ) -> CalibrationTest:
     """Test calibration by Spiegelhalter's z: whether the Brier score is what the probabilities predict.
 
@@ -145,6 +156,8 @@ def spiegelhalter(
         How much a row counts. A row of weight k is one observation, not k.
     classes : sequence of str or int, optional
         Names of the columns, in their order, if labels are names. A DataFrame has its own.
+    groups, dim, ignore_index
+        As for `evaluate`. The variance is then that of independent groups.
 
     Returns
     -------
@@ -163,7 +176,10 @@ def spiegelhalter(
     >>> round(test.statistic, 2), round(test.p_value, 3)
     (2.24, 0.025)
     """
-    return spiegelhalter_of(*check_event(probs, labels, sample_weight, classes, class_))
+    rows = check_rows(
+        probs, labels, sample_weight, classes, groups=groups, dim=dim, ignore_index=ignore_index
+    )
+    return spiegelhalter_of(*event_of(rows, class_, probs, classes))
 
 
 def cumulative_differences(
@@ -174,12 +190,15 @@ def cumulative_differences(
     class_: int | str | None = None,
     sample_weight: ArrayLike | None = None,
     classes: Names | None = None,
+    groups: ArrayLike | None = None,
+    dim: int = -1,
+    ignore_index: int | None = None,
 ) -> CalibrationTest:
     """Test calibration without bins: cumulated residuals in the order of the probabilities.
 
     Parameters
     ----------
-    probs, labels, class_, sample_weight, classes
+    probs, labels, class_, sample_weight, classes, groups, dim, ignore_index
         As for `spiegelhalter`.
     statistic : {"kuiper", "ks"}
         The range of the cumulated residuals, or the largest of their absolute values (Kolmogorov and
@@ -205,7 +224,10 @@ def cumulative_differences(
     (2.24, 0.101)
     """
     check_choice("statistic", statistic, ("kuiper", "ks"))
-    return cumulative_of(*check_event(probs, labels, sample_weight, classes, class_), statistic)
+    rows = check_rows(
+        probs, labels, sample_weight, classes, groups=groups, dim=dim, ignore_index=ignore_index
+    )
+    return cumulative_of(*event_of(rows, class_, probs, classes), statistic)
 
 
 def cox(
@@ -216,12 +238,15 @@ def cox(
     confidence: float = 0.95,
     sample_weight: ArrayLike | None = None,
     classes: Names | None = None,
+    groups: ArrayLike | None = None,
+    dim: int = -1,
+    ignore_index: int | None = None,
 ) -> CoxTest:
     """Estimate calibration slope and intercept, and test whether they are 1 and 0.
 
     Parameters
     ----------
-    probs, labels, class_, classes
+    probs, labels, class_, classes, groups, dim, ignore_index
         As for `spiegelhalter`.
     confidence : float
         Level of the intervals of slope and intercept.
@@ -254,7 +279,10 @@ def cox(
     (0.6, True)
     """
     check_fraction("confidence", confidence)
-    return cox_of(*check_event(probs, labels, sample_weight, classes, class_), confidence)
+    rows = check_rows(
+        probs, labels, sample_weight, classes, groups=groups, dim=dim, ignore_index=ignore_index
+    )
+    return cox_of(*event_of(rows, class_, probs, classes), confidence)
 
 
 def cox_classes(
@@ -303,7 +331,7 @@ def cox_classes(
 
 def all_tests(rows: Predictions, confidence: float) -> dict[str, CalibrationTest]:
     """Return each test of the top label, and that of all classes, by name."""
-    event = rows.confidence.astype(np.float64), rows.correct, rows.weight
+    event = event_of(rows)
     return {
         "spiegelhalter": spiegelhalter_of(*event),
         "cox": cox_of(*event, confidence),
@@ -313,27 +341,50 @@ def all_tests(rows: Predictions, confidence: float) -> dict[str, CalibrationTest
     }
 
 
-def spiegelhalter_of(c: Vector, outcome: Vector, w: Vector) -> CalibrationTest:
+def spiegelhalter_of(c: Vector, outcome: Vector, w: Vector, groups: Indices | None) -> CalibrationTest:
     """Return Spiegelhalter's test of probabilities c, with weights w."""
     from scipy.special import erfc
 
-    z = _over(float(w @ ((outcome - c) * (1 - 2 * c))), float(w**2 @ ((1 - 2 * c) ** 2 * c * (1 - c))))
+    excess = (outcome - c) * (1 - 2 * c)
+    variance = float(w**2 @ ((1 - 2 * c) ** 2 * c * (1 - c))) * _variance_factor(excess, w, groups)
+    z = _over(float(w @ excess), variance)
     p = float(erfc(abs(z) / np.sqrt(2)))
     if not (c != 0.5).any():
         return CalibrationTest(z, p, "It says nothing: every probability is 1/2.")
     return CalibrationTest(z, p, f"z = {z:.2f}, {verdict(p)}")
 
 
-def cumulative_of(c: Vector, outcome: Vector, w: Vector, statistic: str) -> CalibrationTest:
+def cumulative_of(
+    c: Vector, outcome: Vector, w: Vector, groups: Indices | None, statistic: str
+) -> CalibrationTest:
     """Return the test of the cumulated residuals of probabilities c, with weights w."""
     order = np.argsort(c, kind="stable")
-    c, w = c[order], w[order]
+    c, w, factor = c[order], w[order], 1.0
+    if groups is not None:
+        factor = _variance_factor(outcome[order] - c, w, groups[order], parts=_PARTS_OF_PATH)
     ends = np.append(np.flatnonzero(np.diff(c)), len(c) - 1)  # of each tied group
     path = np.append(0.0, (w * (outcome[order] - c)).cumsum()[ends])
     size = float(np.ptp(path) if statistic == "kuiper" else np.abs(path).max())
-    value = _over(size, float(w**2 @ (c * (1 - c))))
+    value = _over(size, float(w**2 @ (c * (1 - c))) * factor)
     p = range_survival(value) if statistic == "kuiper" else maximum_survival(value)
     return CalibrationTest(value, p, f"{statistic} = {value:.2f}, {verdict(p)}")
+
+
+def _variance_factor(values: Vector, w: Vector, groups: Indices | None, parts: int = 1) -> float:
+    """Return the variance of the sum of w values of groups, relative to that of independent rows.
+
+    With more `parts`, that of the sum up to the end of a part, where it is largest.
+    """
+    if groups is None:
+        return 1.0
+    share = w / w.sum()
+    moves = share * (values - share @ values)
+    units = Units.of(moves, share, groups)
+    ends = np.linspace(0, len(w), parts + 1).astype(int)[1:-1]
+    sums = [float(np.sum(np.bincount(groups[:end], moves[:end]) ** 2)) for end in ends]
+    squares = float(moves @ moves)
+    effect = max(units.effect, *(sum_ / squares for sum_ in sums)) if sums and squares > 0 else units.effect
+    return effect * units.widening(1 - LEVEL) ** 2
 
 
 def _over(total: float, variance: float) -> float:
@@ -373,7 +424,9 @@ def verdict(p_value: float) -> str:
     return f"{shown}: {'not calibrated' if significant else 'compatible with calibration'}."
 
 
-def cox_of(probability: Vector, outcome: Vector, weight: Vector, confidence: float) -> CoxTest:
+def cox_of(
+    probability: Vector, outcome: Vector, weight: Vector, groups: Indices | None, confidence: float
+) -> CoxTest:
     """Return Cox's test, with intervals of this level."""
     from scipy.special import chdtrc
 
@@ -382,22 +435,26 @@ def cox_of(probability: Vector, outcome: Vector, weight: Vector, confidence: flo
     loss = _LogisticLoss(np.column_stack([np.ones(len(c)), logit]), outcome, weight)
     has_slope, total = bool(np.ptp(logit) > 0), loss.total_weight
     theta, errors = np.full((2, 2), np.nan)
+    factor, freedom = _variance_factor(outcome - c, weight, groups), 1.0 + has_slope
     if _separated(logit, outcome):
         best, rate = _lowest_loss(logit, outcome, weight), float(weight @ outcome) / total
         if not has_slope and 0 < rate < 1:
             theta[0] = np.log(rate) - np.log1p(-rate) - logit[0]
-            errors[0] = 1 / np.sqrt(total * rate * (1 - rate))
+            errors[0] = np.sqrt(factor / (total * rate * (1 - rate)))
     else:
         # From where every rate is 1/2: at the null, certain rows would have no information.
         solution = fisher_scoring(loss, np.zeros(2), _TOLERANCE)
         end = loss(solution.parameters)
         best, (gradient, fisher) = end.value, end.derivatives
         if solution.converged and np.linalg.cond(fisher) < _MAX_CONDITION:
-            inverse = np.linalg.inv(fisher)
+            inverse = np.linalg.inv(fisher).astype(np.float64)
             theta = solution.parameters - inverse @ gradient  # one more step of Newton's method
             errors = np.sqrt(inverse.diagonal() / total)
-    ratio = max(0.0, 2 * total * (loss(np.array([0.0, 1.0])).value - best))
-    p = float(chdtrc(1 + has_slope, ratio))
+            if groups is not None:
+                times, factor, freedom = _of_groups(loss, theta, inverse, groups)
+                errors = errors * times
+    ratio = max(0.0, 2 * total * (loss(np.array([0.0, 1.0])).value - best)) / factor
+    p = float(chdtrc(freedom, ratio))
     half = NormalDist().inv_cdf((1 + confidence) / 2)
     intercept, slope = (
         Estimate(float(a), float(a - half * error), float(a + half * error))
@@ -405,6 +462,29 @@ def cox_of(probability: Vector, outcome: Vector, weight: Vector, confidence: flo
     )
     words = cox_in_words(slope, intercept, p)
     return CoxTest(ratio, p, words, slope, intercept, float(errors[1]), float(errors[0]))
+
+
+def _of_groups(
+    loss: _LogisticLoss, theta: Vector, inverse: Matrix, groups: Indices
+) -> tuple[Vector, float, float]:
+    """Return by how much groups widen both errors, and what to divide the likelihood ratio by, to be what.
+
+    With S the sums of outer products of the scores, of groups and of rows, the errors are those of the
+    sandwich. The ratio is a sum of chi-squared variables times the eigenvalues of S_rows^-1 S_groups, and so,
+    over tr M^2 / tr M, nearly chi-squared with (tr M)^2 / tr M^2 degrees of freedom (Rao and Scott, 1984).
+    """
+    rate = 0.5 * (1 + np.tanh(loss.design @ theta / 2))
+    residual = loss.outcome - rate
+    scores = loss.design * (loss.weight * residual)[:, None]
+    sums = np.column_stack([np.bincount(groups, column) for column in scores.T])
+    of_rows, of_groups = scores.T @ scores, sums.T @ sums
+    effects = np.linalg.solve(of_rows, of_groups)
+    first, second = float(np.trace(effects)), float(np.trace(effects @ effects))
+    share = loss.weight / loss.total_weight
+    widening = Units.of(share * residual, share, groups).widening(1 - LEVEL)
+    times = (inverse @ of_groups @ inverse).diagonal() / (inverse @ of_rows @ inverse).diagonal()
+    errors: Vector = np.sqrt(np.maximum(times, 1.0)) * widening
+    return errors, max(second / first, 1.0) * widening**2, min(first**2 / second, 2.0)
 
 
 class _LogisticLoss(Objective):

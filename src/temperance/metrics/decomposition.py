@@ -42,6 +42,7 @@ References
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -100,6 +101,9 @@ def decompose(
     random_state: int | np.random.Generator | None = 0,
     sample_weight: ArrayLike | None = None,
     classes: Names | None = None,
+    groups: ArrayLike | None = None,
+    dim: int = -1,
+    ignore_index: int | None = None,
 ) -> Decomposition:
     """Split a proper loss into calibration and refinement, by cross-validated recalibration.
 
@@ -121,6 +125,8 @@ def decompose(
         A row of weight k counts as k equal rows of the same fold.
     classes : sequence, optional
         Names of the columns, if labels are names.
+    groups, dim, ignore_index
+        As for `evaluate`. Rows of a group are in the same fold.
 
     Returns
     -------
@@ -141,18 +147,24 @@ def decompose(
     (1.159, 0.57, 0.59)
     """
     check_choice("loss", loss, ("nll", "brier"))
-    rows = check_rows(probs, labels, sample_weight, classes)
-    fold = random_folds(len(rows.probs), folds, random_generator("random_state", random_state))
+    rows = check_rows(
+        probs, labels, sample_weight, classes, groups=groups, dim=dim, ignore_index=ignore_index
+    )
+    generator = random_generator("random_state", random_state)
+    fold = random_folds(len(rows.probs), folds, generator, rows.groups)
     recalibration = open_recalibration(rows)
     losses = out_of_fold(rows, recalibration, recalibration.start, fold)[loss]
     total, refinement = rows.mean(losses[0]), min(map(rows.mean, losses))
     return Decomposition(total, total - refinement, refinement)
 
 
-def random_folds(n_rows: int, folds: int, generator: np.random.Generator) -> Indices:
-    """Return the fold of each row; with fewer rows than folds, each row is one."""
-    fold: Indices = generator.permutation(n_rows) % min(check_integer("folds", folds, 2), n_rows)
-    return fold
+def random_folds(
+    n_rows: int, folds: int, generator: np.random.Generator, groups: Indices | None = None
+) -> Indices:
+    """Return the fold of each row, the same for rows of a group; with fewer rows than folds, each is one."""
+    n_units = n_rows if groups is None else int(groups.max()) + 1
+    fold: Indices = generator.permutation(n_units) % min(check_integer("folds", folds, 2), n_units)
+    return fold if groups is None else fold[groups]
 
 
 def out_of_fold(
@@ -182,13 +194,15 @@ def part_estimates(rows: Predictions, fold: Indices, confidence: float) -> tuple
     The confidence is that of a temperature with biases that is fitted to all rows, without what is noise in
     it.
     """
-    recalibration, weight, wrong = open_recalibration(rows), rows.weight, rows.pseudo_error
+    # Rows of groups are worth fewer independent rows, also against the prior of the biases.
+    weight, wrong = rows.weight / rows.units.effect, rows.pseudo_error
+    recalibration = open_recalibration(rows)
     scaled, biased = recalibration.fit(weight, recalibration.start)
     precision = recalibration.precision(weight, biased)
     after = dict(zip(_LOSSES, recalibration.losses([biased], np.zeros(len(weight), np.intp)), strict=True))
     losses = out_of_fold(rows, recalibration, (scaled, biased), fold)
     held_out = {name: of_models[-1] for name, of_models in losses.items()}
-    added = added_by_fit(after, held_out, weight, effective_parameters(precision))
+    added = added_by_fit(after, held_out, weight, effective_parameters(precision), rows.units.effect)
     # A loss at the pseudo-label differs from that at the label only by the probability of the label.
     n_folds = int(fold.max()) + 1
     at_error = np.maximum(recalibration.recalibrated(biased, wrong.labels), _TINY)
@@ -197,15 +211,16 @@ def part_estimates(rows: Predictions, fold: Indices, confidence: float) -> tuple
     for name, if_wrong, after_if_wrong in zip(_LOSSES, (wrong.nll, wrong.brier), after_error, strict=True):
         before, pseudo_gain = losses[name][0], (if_wrong - after_if_wrong, wrong.weight)
         total, refinement = rows.mean(before), min(map(rows.mean, losses[name]))
-        whole = mean_interval(before, weight, confidence, pseudo=(if_wrong, wrong.weight))
-        rest = mean_interval(after[name], weight, confidence, pseudo=(after_if_wrong, wrong.weight))
+        interval = partial(mean_interval, weight=weight, confidence=confidence, groups=rows.groups)
+        whole = interval(before, pseudo=(if_wrong, wrong.weight))
+        rest = interval(after[name], pseudo=(after_if_wrong, wrong.weight))
         high = np.minimum(rest.high + added[name], whole.high)
         found[f"{name}_refinement"] = Estimate(
             refinement, float(np.minimum(rest.low, refinement)), float(np.maximum(high, refinement))
         )
         gains, value = (before - after[name], pseudo_gain), total - refinement
-        part = calibration_interval(value, *gains, weight, added[name], confidence)
-        gain = mean_interval(before - held_out[name], weight, confidence, -np.inf, pseudo=pseudo_gain)
+        part = calibration_interval(value, *gains, weight, added[name], confidence, rows.groups)
+        gain = interval(before - held_out[name], low=-np.inf, pseudo=pseudo_gain)
         cost = added["nll"] * n_folds / max(n_folds - 1, 1) if name == "nll" else 0.0
         found[f"{name}_calibration"] = Estimate(
             value,
@@ -216,7 +231,13 @@ def part_estimates(rows: Predictions, fold: Indices, confidence: float) -> tuple
 
 
 def calibration_interval(
-    value: float, gains: Vector, pseudo: PseudoRow | None, weight: Vector, added: float, confidence: float
+    value: float,
+    gains: Vector,
+    pseudo: PseudoRow | None,
+    weight: Vector,
+    added: float,
+    confidence: float,
+    groups: Indices | None = None,
 ) -> Estimate:
     """Return the interval of the calibration part, widened to contain its value.
 
@@ -229,21 +250,27 @@ def calibration_interval(
     gain = float(share @ gains)
     if not np.isfinite(gain):
         return Estimate(value, 0.0, np.inf)
-    error, *_ = spread(gains - gain, share, None if pseudo is None else (pseudo[0] - gain, pseudo[1]))
+    of_error = None if pseudo is None else (pseudo[0] - gain, pseudo[1])
+    error, *_ = spread(gains - gain, share, of_error, groups)
     unit = error**2 / (4 * (gain if gain > 0 else added))
     low, high = noncentral_interval(gain, added, unit, confidence)
     return Estimate(value, min(low, value), max(high, value))
 
 
 def added_by_fit(
-    after: dict[str, Vector], out_of_fold: dict[str, Vector], weight: Vector, parameters: float
+    after: dict[str, Vector],
+    out_of_fold: dict[str, Vector],
+    weight: Vector,
+    parameters: float,
+    effect: float = 1.0,
 ) -> dict[str, float]:
     """Return what a fit of so many parameters adds to the difference of the means of each loss.
 
-    `out_of_fold` has the losses of the same recalibrator, fitted without the row's fold.
+    `out_of_fold` has the losses of the same recalibrator, fitted without the row's fold. `effect` is the
+    design effect of groups.
     """
     share = weight / weight.sum()
-    of_nll = parameters * float(share @ share) / 2
+    of_nll = parameters * float(share @ share) * effect / 2
     nll, brier = (float(share @ (out_of_fold[name] - after[name])) for name in ("nll", "brier"))
     low, high = _RATIOS
     ratio = min(max(brier / nll, low), high) if 0 < nll < np.inf else low

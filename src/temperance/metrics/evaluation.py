@@ -17,6 +17,7 @@ from temperance.inputs.labels import Names
 from temperance.inputs.validation import random_generator
 from temperance.metrics.bins import bin_rows, binned_residuals, check_bins, debiased
 from temperance.metrics.bootstrap import DRAWS, Resamples, bootstrap, norm_interval
+from temperance.metrics.by_group import CalibrationByGroup, calibration_by_group, without_nan
 from temperance.metrics.calibration_tests import CalibrationTest, all_tests
 from temperance.metrics.decomposition import part_estimates, random_folds
 from temperance.metrics.intervals import Estimate
@@ -49,6 +50,12 @@ class Evaluation(Mapping[str, Estimate]):
         Bootstrap resamples behind them.
     tests : dict from str to CalibrationTest
         Tests of calibration of the top label, and of all classes; not part of the mapping.
+    n_groups : int or None
+        Number of groups of rows that intervals and tests take as independent; None if these are the rows.
+    of_first_axis : bool
+        Whether the groups are the entries of the first axis of `probs`.
+    by_group : CalibrationByGroup or None
+        Calibration for each value of `by`: gap, log loss, corrected p-values, and whether the values differ.
 
     Examples
     --------
@@ -69,6 +76,9 @@ class Evaluation(Mapping[str, Estimate]):
     confidence: float
     draws: int
     tests: Mapping[str, CalibrationTest] = field(default_factory=dict)
+    n_groups: int | None = None
+    of_first_axis: bool = False
+    by_group: CalibrationByGroup | None = None
 
     def __getitem__(self, name: str) -> Estimate:
         return self.estimates[name]
@@ -84,12 +94,23 @@ class Evaluation(Mapping[str, Estimate]):
             f"{self.n_rows:,} rows, {self.n_classes:,} classes, {self.bins:,} bins; "
             f"{100 * self.confidence:g}% intervals from {self.draws:,} resamples"
         )
+        if self.n_groups is not None:
+            head += f"\n{self.groups_in_words}"
         lines = [
             f"{name:<20}" + "".join(f"{self.shown(name, number):>12}" for number in astuple(estimate))
             for name, estimate in self.items()
         ]
         table = [head, "", f"{'metric':<20}{'value':>12}{'low':>12}{'high':>12}", *lines]
-        return "\n".join([*table, *(["", *self._test_lines()] if self.tests else [])])
+        tests = ["", *self._test_lines()] if self.tests else []
+        return "\n".join([*table, *tests, *([] if self.by_group is None else ["", str(self.by_group)])])
+
+    @property
+    def groups_in_words(self) -> str:
+        """What intervals and tests take as independent."""
+        which = ", the entries of the first axis" if self.of_first_axis else ""
+        if self.n_groups is None:
+            return "Intervals and tests take rows as independent."
+        return f"Intervals and tests are by groups: {self.n_groups:,} groups{which}."
 
     def _test_lines(self) -> list[str]:
         rows = [("test of calibration", "statistic", "p-value"), *self.shown_tests()]
@@ -118,19 +139,11 @@ class Evaluation(Mapping[str, Estimate]):
 
     def to_dict(self) -> dict[str, dict[str, float | None]]:
         """Return plain numbers in natural units, ready for JSON: name -> value, low, high; None for nan."""
-        return {name: _without_nan(asdict(estimate)) for name, estimate in self.items()}
+        return {name: without_nan(asdict(estimate)) for name, estimate in self.items()}
 
     def tests_to_dict(self) -> dict[str, dict[str, Any]]:
         """Return the tests as plain numbers, ready for JSON: name -> statistic, p_value, words and others."""
-        return {name: _without_nan(asdict(test)) for name, test in self.tests.items()}
-
-
-def _without_nan(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return None for nan, which JSON does not have."""
-    return {
-        name: _without_nan(value) if isinstance(value, dict) else None if value != value else value
-        for name, value in fields.items()
-    }
+        return {name: without_nan(asdict(test)) for name, test in self.tests.items()}
 
 
 def evaluate(
@@ -143,6 +156,10 @@ def evaluate(
     draws: int = DRAWS,
     sample_weight: ArrayLike | None = None,
     classes: Names | None = None,
+    groups: ArrayLike | None = None,
+    dim: int = -1,
+    ignore_index: int | None = None,
+    by: ArrayLike | None = None,
     progress: Callable[[float], None] | bool | None = True,
 ) -> Evaluation:
     """Compute all metrics, with intervals.
@@ -186,6 +203,17 @@ def evaluate(
         of weight k is one observation.
     classes : sequence of str or int, optional
         The names of the columns, as for `accuracy`.
+    groups : array of shape (N,), optional
+        An id per row, the same for rows that belong together, such as the visits of a patient. Intervals and
+        tests then take the groups as independent, not the rows; the fewer groups, the wider the intervals.
+        Values stay the same, except `debiased_ece` and the parts of losses, which depend on noise.
+    dim : int
+        Axis of the classes in `probs`: 1 for those of pixels, (N, K, H, W). `labels`, `sample_weight` and
+        `groups` have the shape without it. Without `groups`, the entries of the first axis are the groups.
+    ignore_index : int, optional
+        Label of rows to leave out, such as 255 for pixels without a class.
+    by : array of shape (N,), optional
+        Values for which calibration is shown separately, such as the hospital: `by_group` of the result.
     progress : bool, or function of the share done
         By default a line on standard error, if that is a terminal or a notebook and the call takes longer
         than two seconds; False turns it off. A function is called after each block of resamples.
@@ -212,12 +240,20 @@ def evaluate(
     >>> result["ece"].low, round(result["accuracy"].value, 2)
     (0.0, 0.76)
     """
-    rows = check_rows(probs, labels, sample_weight, classes)
+    rows = check_rows(
+        probs, labels, sample_weight, classes, dim=dim, ignore_index=ignore_index, groups=groups, by=by
+    )
+    by_group = (
+        None if rows.by is None else calibration_by_group(rows, check_fraction("confidence", confidence))
+    )
     scorer = Scorer(bins, confidence, draws, random_state)
     if callable(progress):
-        return scorer.evaluate(rows, progress)
-    with reporting("Evaluating", progress) as report:
-        return scorer.evaluate(rows, lambda share: report("intervals", share))
+        result = scorer.evaluate(rows, progress)
+    else:
+        with reporting("Evaluating", progress) as report:
+            result = scorer.evaluate(rows, lambda share: report("intervals", share))
+    of_first_axis = groups is None and rows.groups is not None
+    return replace(result, of_first_axis=of_first_axis, by_group=by_group)
 
 
 @dataclass
@@ -248,15 +284,17 @@ class Scorer:
         """
         generator = random_generator("random_state", self.random_state)
         n_rows, n_classes = rows.probs.shape
-        fold = random_folds(n_rows, _FOLDS, generator)
-        resamples = Resamples(n_rows, self.draws, int(generator.integers(2**63)))
+        fold = random_folds(n_rows, _FOLDS, generator, rows.groups)
+        n_groups = None if rows.groups is None else int(rows.groups.max()) + 1
+        resamples = Resamples(n_rows, self.draws, int(generator.integers(2**63)), n_groups)
         if self._resamples != resamples:
             self._resamples = resamples
         level = self.confidence
         shared, recalibrated = part_estimates(rows, fold, level)
         diagram, change = bin_rows(rows, self.bins), recalibrated - rows.confidence
         in_bins, (smooth, on_grid) = binned_residuals(rows, change, self.bins), smooth_parts(rows, change)
-        noise = bootstrap(rows, {"bins": in_bins, "grid": on_grid}, self._resamples, progress)
+        widening = rows.units.widening(level)
+        noise = bootstrap(rows, {"bins": in_bins, "grid": on_grid}, self._resamples, progress, widening)
         shared |= {
             name: metric.estimate(rows, diagram, level)
             for name, metric in METRICS.items()
@@ -275,21 +313,28 @@ class Scorer:
         if self.metrics:
             probs = rows.probs.astype(np.float64)  # a copy: they may keep it, and the memory is used again
             for name, metric in self.metrics.items():
-                estimates[name] = self._own_estimate(name, metric, probs, rows.labels)
+                estimates[name] = self._own_estimate(name, metric, probs, rows.labels, rows.groups)
         return Evaluation(
             estimates,
             *(n_rows, n_classes, self.bins, self.confidence, self.draws),
             all_tests(rows, self.confidence),
+            n_groups,
         )
 
-    def _own_estimate(self, name: str, metric: MetricFunction, probs: Matrix, labels: Indices) -> Estimate:
-        """Return a metric of a caller, with percentiles of resampled rows."""
+    def _own_estimate(
+        self, name: str, metric: MetricFunction, probs: Matrix, labels: Indices, groups: Indices | None
+    ) -> Estimate:
+        """Return a metric of a caller, with percentiles of resampled rows or groups."""
         value = value_of(name, metric, probs, labels)
         if not self.metric_intervals:
             return Estimate(value, np.nan, np.nan)
         rng = np.random.default_rng(self.random_state)
-        drawn = [rng.integers(len(labels), size=len(labels)) for _ in range(self.draws)]
-        sample = [value_of(name, metric, probs[rows], labels[rows]) for rows in drawn]
+        by_unit = np.arange(len(labels)) if groups is None else groups
+        units = np.split(np.argsort(by_unit, kind="stable"), np.cumsum(np.bincount(by_unit))[:-1])
+        sample = []
+        for _ in range(self.draws):
+            rows = np.concatenate([units[one] for one in rng.integers(len(units), size=len(units))])
+            sample.append(value_of(name, metric, probs[rows], labels[rows]))
         tails = [(1 - self.confidence) / 2, (1 + self.confidence) / 2]
         # Order statistics, since draws may be infinite.
         low, high = np.quantile(sample, tails, method="inverted_cdf")

@@ -29,6 +29,17 @@ Where a handful of rows make the mean, as two errors in 200 rows do, the transfo
 which it holds, and the far end would be several times too far. A count of k rare events has A = k^(-1/2), and
 its exact interval is known (Garwood, 1936): the far end is at most that of a count of 1 / A^2 events.
 
+Rows of a group are not independent, but groups are. A group moves an estimate by the sum of what its rows
+move, U_g, and has the sum of their shares, V_g. Everything above then holds of groups in place of rows: for
+G groups of equal size, s^2 = G / (G - 1) sum_g U_g^2, with G - 1 degrees of freedom. The design effect
+
+    d = sum_g U_g^2 / sum_i u_i^2,    at least 1, and at most sum_g V_g^2 / sum_i v_i^2 (one row a group)
+
+says how many rows are worth one independent row; where nothing varies it is not known, and is the largest
+possible. The pseudo-error is one independent row. What has a variance from a model, as a proportion or a
+test, has d times as much (Korn and Graubard, 1998). With n the independent rows that N rows are worth, d is
+(1 - 1/G) / (1 - 1/n) of itself on average, and has about 1 / (1 / (G - 1) - 1 / (n - 1)) degrees of freedom.
+
 References
 ----------
 .. [1] Hall (1992). On the removal of skewness by transformation.
@@ -38,16 +49,19 @@ References
    doi:10.1214/ss/1009213286
 .. [4] Wilson (1927). Probable inference, the law of succession, and statistical inference.
    doi:10.1080/01621459.1927.10502953
+.. [5] Korn and Graubard (1998). Confidence intervals for proportions with small expected number of positive
+   counts estimated from survey data. Survey Methodology 24, 193-201.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Self
 
 import numpy as np
 
-from temperance.core.arrays import Vector
+from temperance.core.arrays import Indices, Vector
 
 _SYMMETRIC = 1e-6  # a skewness below this changes no end by a millionth of its distance
 _SLIGHT = 0.1  # below this the transformation is nearer than the exact interval of a count
@@ -81,6 +95,79 @@ PseudoRow = tuple[Vector, Vector]
 """What a metric would be at the pseudo-label of each row, and the chance of the row."""
 
 
+@dataclass(frozen=True, eq=False)
+class Units:
+    """What is independent: rows, or the groups that they belong to, and how much each moves an estimate.
+
+    Attributes
+    ----------
+    moves, share : arrays
+        How far each unit moves the estimate, and its share of the weights.
+    rows_share : float
+        The sum of the squared shares of the rows: in effect the share of one row.
+    effect : float
+        The design effect: how many rows are worth one independent row.
+
+    Examples
+    --------
+    Each row twice is worth the rows once:
+
+    >>> moves = np.array([0.1, 0.1, -0.2, -0.2, 0.1, 0.1])
+    >>> units = Units.of(moves, np.full(6, 1 / 6), np.array([0, 0, 1, 1, 2, 2]))
+    >>> round(units.effect, 6), round(1 / units.one_row, 6)
+    (2.0, 3.0)
+    """
+
+    moves: Vector
+    share: Vector
+    rows_share: float
+    effect: float = 1.0
+
+    @classmethod
+    def of(cls, moves: Vector, share: Vector, groups: Indices | None = None) -> Self:
+        """Return the rows themselves, or their groups."""
+        of_rows = float(share @ share)
+        if groups is None:
+            return cls(moves, share, of_rows)
+        together, shares = (np.bincount(groups, of).astype(np.float64) for of in (moves, share))
+        squares, most = float(moves @ moves), max(float(shares @ shares) / of_rows, 1.0)
+        effect = min(max(float(together @ together) / squares, 1.0), most) if squares > 0 else most
+        return cls(together, shares, of_rows, effect)
+
+    @property
+    def one_row(self) -> float:
+        """The share of one independent row: that of a row, up to that of a group."""
+        return self.rows_share * self.effect
+
+    @property
+    def scale(self) -> float:
+        """By what factor `effect` is too small on average, with few groups; infinite for one group."""
+        rows, groups = 1 / self.one_row, 1 / float(self.share @ self.share)
+        if rows <= groups * (1 + 1e-9):
+            return 1.0
+        return groups / (groups - 1) * (rows - 1) / rows if groups > 1 + 1e-9 else np.inf
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom of a variance that is `effect` times a known one: as many as groups, at least.
+
+        Infinite if each row is a group, or each group in effect one row: then the effect is known.
+        """
+        rows, groups = 1 / self.one_row, 1 / float(self.share @ self.share)
+        if rows <= groups * (1 + 1e-9):
+            return np.inf
+        return 1 / (1 / max(groups - 1, 1e-9) - 1 / (rows - 1))
+
+    def widening(self, confidence: float) -> float:
+        """Return by what factor to widen an interval whose variance is that of few groups; 1 for rows."""
+        from scipy.special import stdtrit
+
+        if np.isinf(self.freedom) or np.isinf(self.scale):
+            return float(self.scale)
+        level = (1 + confidence) / 2
+        return float(stdtrit(self.freedom, level) / NormalDist().inv_cdf(level) * np.sqrt(self.scale))
+
+
 def influence_interval(
     value: float,
     influence: Vector,
@@ -89,13 +176,14 @@ def influence_interval(
     low: float,
     high: float,
     pseudo: PseudoRow | None = None,
+    groups: Indices | None = None,
 ) -> Estimate:
     """Return the interval of an estimate that row i moves by share_i influence_i, kept within [low, high].
 
     `share` are the weights of the rows, which sum to 1. `pseudo` has the influence of a pseudo-error. The
-    ends are nan for a single row.
+    ends are nan for a single row or group.
     """
-    error, skewness, rows = spread(influence, share, pseudo)
+    error, skewness, rows = spread(influence, share, pseudo, groups)
     if not np.isfinite(error):
         return Estimate(value, np.nan, np.nan)
     below, above = distances(skewness, rows, confidence)
@@ -103,21 +191,26 @@ def influence_interval(
     return Estimate(value, float(ends[0]), float(ends[1]))
 
 
-def spread(influence: Vector, share: Vector, pseudo: PseudoRow | None = None) -> tuple[float, float, float]:
+def spread(
+    influence: Vector, share: Vector, pseudo: PseudoRow | None = None, groups: Indices | None = None
+) -> tuple[float, float, float]:
     """Return the standard error of an estimate, its skewness, and how many rows of equal weight it has.
 
-    The error of a single row is infinite. An estimate that does not vary has no skewness.
+    With groups, these are as many groups of equal weight. The error of a single row or group is infinite. An
+    estimate that does not vary has no skewness.
     """
-    concentration = float(share @ share)
+    units = Units.of(share * influence, share, groups)
+    concentration = float(units.share @ units.share)
     if concentration >= 1 - 1e-12:
         return np.inf, 0.0, 1.0
     # Of rows with equal variances, row i is this share of one away from a mean that it is part of.
-    left = np.maximum(1 - 2 * share + concentration, 1e-12)
-    moves = share * influence / np.sqrt(left)
+    left = np.maximum(1 - 2 * units.share + concentration, 1e-12)
+    moves = units.moves / np.sqrt(left)
     squares, cubes = float(moves @ moves), float((moves**2) @ moves)
     if pseudo is not None:
         of_error, chance = pseudo
-        moves = concentration * np.where(np.isfinite(of_error), of_error, 0.0) / np.sqrt(1 - concentration)
+        one_row = units.one_row
+        moves = one_row * np.where(np.isfinite(of_error), of_error, 0.0) / np.sqrt(1 - one_row)
         squares, cubes = squares + float(chance @ moves**2), cubes + float(chance @ moves**3)
     skewness = cubes / squares**1.5 if squares > 0 else 0.0
     return float(np.sqrt(squares)), skewness, 1 / concentration
@@ -152,6 +245,7 @@ def mean_interval(
     low: float = 0.0,
     high: float = np.inf,
     pseudo: PseudoRow | None = None,
+    groups: Indices | None = None,
 ) -> Estimate:
     """Return the weighted mean of one number for each row, and its interval, kept within [low, high].
 
@@ -162,7 +256,7 @@ def mean_interval(
     bounded = values if finite.all() else np.where(finite, values, 0.0)
     mean, share = float(weight @ bounded) / total, weight / total
     centred = None if pseudo is None else (pseudo[0] - mean, pseudo[1])
-    found = influence_interval(mean, bounded - mean, share, confidence, low, high, centred)
+    found = influence_interval(mean, bounded - mean, share, confidence, low, high, centred, groups)
     return found if finite.all() else Estimate(np.inf, found.low, np.inf)
 
 
@@ -176,12 +270,14 @@ def wilson_interval(rate: Vector, count: Vector, level: float) -> tuple[Vector, 
     return np.maximum((centre - spread) / (1 + share), 0), np.minimum((centre + spread) / (1 + share), 1)
 
 
-def proportion_interval(values: Vector, weight: Vector, confidence: float) -> Estimate:
+def proportion_interval(
+    values: Vector, weight: Vector, confidence: float, groups: Indices | None = None
+) -> Estimate:
     """Return the weighted mean of zeros and ones with its Wilson interval, which has a width also at 0 and 1.
 
     That of one to four events, or of as few failures, is too short at the near end, which is then the exact
-    one-sided limit (Brown, Cai and DasGupta, 2001). The number of rows is that of equal weights with the same
-    variance.
+    one-sided limit (Brown, Cai and DasGupta, 2001). The number of rows is that of independent rows of equal
+    weight with the same variance; few groups count as fewer.
     """
     from scipy.special import betaincinv
 
@@ -189,7 +285,9 @@ def proportion_interval(values: Vector, weight: Vector, confidence: float) -> Es
     mean, share = float(weight @ values) / total, weight / total
     moves = share * (values - mean)
     squares = float(moves @ moves)
+    units = Units.of(moves, share, groups)
     rows = mean * (1 - mean) / squares if squares > 0 else 1 / float(share @ share)
+    rows /= units.effect * units.widening(confidence) ** 2
     low, high = wilson_interval(np.array([mean]), np.array([rows]), confidence)
     events = np.maximum(rows * np.array([mean, 1 - mean]), np.finfo(np.float64).tiny)
     fewest = betaincinv(events, rows - events + 1, 1 - confidence)

@@ -21,30 +21,47 @@ same classes, up to a factor.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from temperance.core.arrays import Vector
 from temperance.core.blocks import block_rows, row_slices
-from temperance.inputs.containers import as_numpy, names_of, numbers_of, open_weights
+from temperance.inputs.containers import (
+    Beside,
+    as_numpy,
+    names_of,
+    numbers_of,
+    open_logits,
+    open_weights,
+)
+from temperance.inputs.groups import check_groups
 from temperance.inputs.labels import Names, check_labels
 from temperance.inputs.probabilities import check_probabilities
 from temperance.inputs.validation import check_number
+from temperance.metrics.intervals import Units
 
 _GOLDEN_RATIO = (5**0.5 - 1) / 2
 
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """Checked input: (N, K) probabilities in the caller's dtype, labels, and positive weights."""
+    """Checked input: (N, K) probabilities in the caller's dtype, labels, positive weights, groups of rows."""
 
     probs: NDArray[np.floating[Any]]
     labels: NDArray[np.intp]
     weight: Vector
+    groups: NDArray[np.intp] | None = None
+    by: NDArray[Any] | None = None
+    """The values by which rows are scored separately."""
+
+    def take(self, rows: NDArray[Any]) -> Predictions:
+        """Return some of the rows."""
+        groups, by = (None if one is None else one[rows] for one in (self.groups, self.by))
+        return Predictions(self.probs[rows], self.labels[rows], self.weight[rows], groups, by)
 
     @cached_property
     def total(self) -> float:
@@ -72,6 +89,12 @@ class Predictions:
     def residual(self) -> Vector:
         """Correct minus confidence."""
         return self.correct - self.confidence.astype(np.float64)
+
+    @cached_property
+    def units(self) -> Units:
+        """What is independent among the rows, and how much each moves the mean residual."""
+        share = self.weight / self.total
+        return Units.of(share * (self.residual - share @ self.residual), share, self.groups)
 
     @cached_property
     def of_label(self) -> Vector:
@@ -151,24 +174,37 @@ def risk_curve(rows: Predictions) -> tuple[float, Vector, Vector]:
 
 
 def check_rows(
-    probs: Any, labels: ArrayLike, sample_weight: ArrayLike | None = None, classes: Names | None = None
+    probs: Any,
+    labels: Any,
+    sample_weight: Any = None,
+    classes: Names | None = None,
+    *,
+    dim: int = -1,
+    ignore_index: int | None = None,
+    groups: Any = None,
+    by: Any = None,
 ) -> Predictions:
-    """Check the input of a metric, and drop rows of weight 0.
+    """Check the input of a metric, and drop rows of weight 0 and rows to be ignored.
 
-    Labels may be class names, given as `classes` or as the columns of a data frame.
+    Labels may be class names, given as `classes` or as the columns of a data frame. Groups are numbered from
+    0 without gaps; without them, arrays with more axes have those of their first axis.
     """
-    array = check_probabilities(as_numpy(numbers_of(probs)))
+    array, opened = as_numpy(numbers_of(probs)), None
+    if array.ndim > 2 or dim not in (-1, array.ndim - 1):
+        opened = open_logits(array, dim)
+        array = np.asarray(opened.values)
+    beside = Beside.open(opened, len(array), labels, sample_weight, groups, by, ignore_index=ignore_index)
+    array = check_probabilities(array if beside.kept is None else array[beside.kept])
     if array.dtype.itemsize > 8:  # bin edges are computed in float64
         array = array.astype(np.float64)
     n_rows, n_classes = array.shape
-    index = check_labels(as_numpy(labels), n_rows, n_classes, names_of(probs, classes, n_classes))
-    weight = open_weights(sample_weight, len(array))
+    index = check_labels(beside.labels, n_rows, n_classes, names_of(probs, classes, n_classes))
+    weight = open_weights(beside.weights, n_rows)
     if weight is None:
-        weight = np.ones(len(array))
-    kept = weight > 0
-    if kept.all():
-        return Predictions(array, index, weight)
-    return Predictions(array[kept], index[kept], weight[kept])
+        weight = np.ones(n_rows)
+    rows, kept = Predictions(array, index, weight, beside.groups, beside.by), weight > 0
+    rows = rows if kept.all() else rows.take(kept)
+    return rows if rows.groups is None else replace(rows, groups=check_groups(rows.groups, len(rows.probs)))
 
 
 def check_integer(name: str, value: Any, minimum: int) -> int:

@@ -94,8 +94,11 @@ class Metric:
             *,
             sample_weight: ArrayLike | None = None,
             classes: Names | None = None,
+            dim: int = -1,
+            ignore_index: int | None = None,
         ) -> float:
-            return of_rows(check_rows(probs, labels, sample_weight, classes))
+            rows = check_rows(probs, labels, sample_weight, classes, dim=dim, ignore_index=ignore_index)
+            return of_rows(rows)
 
         METRICS[of_rows.__name__] = self
         _describe(score, of_rows, Score.__call__)
@@ -112,9 +115,12 @@ class Metric:
             strategy: str = "width",
             sample_weight: ArrayLike | None = None,
             classes: Names | None = None,
+            dim: int = -1,
+            ignore_index: int | None = None,
         ) -> float:
             bins = check_bins(bins, strategy)
-            return of_rows(check_rows(probs, labels, sample_weight, classes), bins, strategy)
+            rows = check_rows(probs, labels, sample_weight, classes, dim=dim, ignore_index=ignore_index)
+            return of_rows(rows, bins, strategy)
 
         METRICS[of_rows.__name__] = self
         _describe(score, of_rows, BinnedScore.__call__)
@@ -135,6 +141,8 @@ class Score(Protocol):
         *,
         sample_weight: ArrayLike | None = None,
         classes: Names | None = None,
+        dim: int = -1,
+        ignore_index: int | None = None,
     ) -> float:
         """Return the metric of some rows.
 
@@ -146,6 +154,11 @@ class Score(Protocol):
             A row of weight k counts as k equal rows.
         classes : sequence of str or int, optional
             Names of the columns, in their order, if labels are names. A DataFrame has its own.
+        dim : int
+            Axis of the classes in `probs`: 1 for those of pixels, (N, K, H, W). `labels` and `sample_weight`
+            have the shape without it.
+        ignore_index : int, optional
+            Label of rows to leave out, such as 255 for pixels without a class.
         """
         ...
 
@@ -162,6 +175,8 @@ class BinnedScore(Protocol):
         strategy: str = "width",
         sample_weight: ArrayLike | None = None,
         classes: Names | None = None,
+        dim: int = -1,
+        ignore_index: int | None = None,
     ) -> float:
         """Return the metric of some rows.
 
@@ -177,6 +192,11 @@ class BinnedScore(Protocol):
             A row of weight k counts as k equal rows.
         classes : sequence of str or int, optional
             Names of the columns, in their order, if labels are names. A DataFrame has its own.
+        dim : int
+            Axis of the classes in `probs`: 1 for those of pixels, (N, K, H, W). `labels` and `sample_weight`
+            have the shape without it.
+        ignore_index : int, optional
+            Label of rows to leave out, such as 255 for pixels without a class.
         """
         ...
 
@@ -209,7 +229,8 @@ def _estimated_mean(
 
     def estimate(rows: Predictions, _: Reliability, level: float) -> Estimate:
         wrong = rows.pseudo_error
-        return mean_interval(of_rows(rows), rows.weight, level, low, high, (of_rows(wrong), wrong.weight))
+        pseudo = of_rows(wrong), wrong.weight
+        return mean_interval(of_rows(rows), rows.weight, level, low, high, pseudo, rows.groups)
 
     return estimate
 
@@ -217,7 +238,7 @@ def _estimated_mean(
 @Metric(
     label="accuracy",
     help="the fraction of rows whose predicted class is the label",
-    estimate=lambda rows, _, level: proportion_interval(rows.correct, rows.weight, level),
+    estimate=lambda rows, _, level: proportion_interval(rows.correct, rows.weight, level, rows.groups),
     interval="Wilson",
     range=(0, 1),
     best="highest",
@@ -508,7 +529,7 @@ def _risk_area(rows: Predictions, _: Reliability, level: float) -> Estimate:
     """Return the area under the risk-coverage curve, to first order the mean of what each row adds."""
     (area, influence, if_wrong), share = risk_curve(rows), rows.weight / rows.total
     pseudo = if_wrong, rows.pseudo_error.weight
-    return influence_interval(area, influence, share, level, 0, 1, pseudo)
+    return influence_interval(area, influence, share, level, 0, 1, pseudo, rows.groups)
 
 
 @Metric(
