@@ -169,7 +169,7 @@ def open_labelled(
     if groups is not None:
         together = check_groups(opened.flat(as_numpy(groups), "groups"), len(values))
     if ignore_index is not None and len(given) == len(values):
-        kept = _kept(given, ignore_index)
+        kept = rows_to_keep(given, ignore_index)
         if kept.size < len(values):
             values, given, weights = values[kept], given[kept], None if weights is None else weights[kept]
             together = None if together is None else together[kept]
@@ -188,7 +188,7 @@ def names_of(logits: Any, classes: Any, n_classes: int) -> Names | None:
     return None if names is None or len(names) != n_classes else tuple(names.tolist())
 
 
-def _kept(labels: NDArray[Any], ignore_index: int) -> NDArray[np.intp]:
+def rows_to_keep(labels: NDArray[Any], ignore_index: int) -> NDArray[np.intp]:
     """Return the rows that are not to be ignored."""
     check_number("ignore_index", ignore_index, "or None", lambda index: True, whole=True)
     if labels.dtype.kind not in "iuf":
