@@ -113,3 +113,26 @@ def test_an_output_that_cannot_be_written_is_refused_before_any_work(tmp_path):
     (tmp_path / "a.npz").write_bytes(b"old")
     with pytest.raises(FileExistsError, match="exists already"):
         write(tmp_path / "a.npz", PROBS)
+
+
+FORMULAS = ["=cmd()", "@sum(A1)", "'=quoted"]
+
+
+def test_names_that_are_formulas_are_text_in_a_csv_and_read_back(tmp_path):
+    """A spreadsheet would run a cell that begins with = + - or @, and strips quotes in front of text."""
+    ids = np.array(["=1+1", "-1", "-a", "+b", "@c", "'d", *map(str, range(N - 6))])
+    path = tmp_path / "probs.csv"
+    write(path, PROBS, labels=LABELS, class_names=FORMULAS, ids=ids, id_column="=id")
+    table = pandas.read_csv(path, dtype=str)
+    cells = {*table.columns, *table.iloc[:, 0], *table["label"]}
+    assert {cell for cell in cells if cell.startswith(("=", "+", "-", "@"))} == {"-1"}
+    assert {"'=1+1", "'d", "'=cmd()", "''=quoted"} < cells
+    rows = open_rows(path, kind="probs", id_column="'=id")
+    assert rows.class_names == tuple(FORMULAS)
+    np.testing.assert_array_equal(rows.labels, LABELS)
+    np.testing.assert_array_equal(rows.ids, ids)
+
+
+def test_labels_of_other_programs_keep_their_quotes(tmp_path):
+    (tmp_path / "rows.csv").write_text("logit_'=a,logit_b,label\n0,1,'=a\n1,0,b\n")
+    np.testing.assert_array_equal(open_rows(tmp_path / "rows.csv").labels, [0, 1])

@@ -165,7 +165,7 @@ def test_pixels_are_read_as_at_the_fit(tmp_path, torch):
     np.testing.assert_array_equal(cal.adapt(PIXELS).log_prior_ratio_, cal.adapt(rows).log_prior_ratio_)
     one, other = (
         monitoring.check(cal, PIXELS, PIXEL_LABELS),
-        monitoring.check(cal, rows, PIXEL_LABELS.ravel()),
+        monitoring.check(cal, rows, PIXEL_LABELS.ravel(), groups=np.repeat(range(5), 9)),
     )
     assert one.to_dict() == other.to_dict()
     held = torch.from_numpy(PIXELS.copy())

@@ -119,7 +119,7 @@ def test_score_and_information_are_derivatives_of_the_log_likelihood(world):
     calibrator, logits, labels = (world[0], world[1][:50], world[2][:50])
     probs = calibrator.predict_proba(logits)
     limits = allowed(calibrator.model_)
-    sums, groups = sum_labelled(probs, labels, limits), limits.groups
+    sums, groups = sum_labelled(probs, labels, limits), limits.class_groups
 
     def log_likelihood(theta):
         u = np.exp(theta[0]) * np.log(probs) + theta[1:][groups]

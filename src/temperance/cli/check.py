@@ -66,7 +66,7 @@ _WIDTH = 78
     default=0.05,
     help="Probability of a false alarm over all checks.",
 )
-@read_options(default_part="test")
+@read_options(without=["by"], default_part="test")
 @force_option
 @output_options("check")
 def check(
@@ -103,7 +103,7 @@ def check(
             found = check_labelled(
                 fitted.model_, logits, columns, None,
                 name=rows.name, history=history, tolerance=tolerance, alpha=alpha,
-                from_probs=False if opened.kind == "probs" else None,
+                from_probs=False if opened.kind == "probs" else None, groups=opened.groups,
             )  # fmt: skip
     if report is not None:
         from temperance.report.history import write_history

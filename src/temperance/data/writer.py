@@ -17,6 +17,7 @@ from numpy.lib import format as npy
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from temperance.data.formats.columns import NAMELESS, STEMS
+from temperance.data.formats.csv import with_quote
 from temperance.data.read_options import MARK_KEY
 from temperance.errors import file_error
 from temperance.files import atomic_file, check_writable
@@ -191,10 +192,12 @@ def _npz(file: BinaryIO, table: Writer) -> Iterator[Put]:
 def _csv(file: BinaryIO, table: Writer) -> Iterator[Put]:
     text = TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(table.columns())
+    writer.writerow(map(with_quote, table.columns()))
 
     def put(rows: NDArray[Any], ids: list[NDArray[Any]], labels: list[NDArray[Any]]) -> None:
-        before, behind = ([array.tolist() for array in arrays] for arrays in (ids, labels))
+        before, behind = (
+            [list(map(with_quote, array.tolist())) for array in arrays] for arrays in (ids, labels)
+        )
         if table.mark is not None:  # in each row, so that it stays when the file is converted or split
             behind.append([table.mark] * len(rows))
         # Python writes floats with enough digits to read back the same number.

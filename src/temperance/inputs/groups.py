@@ -17,7 +17,7 @@ MIN_GROUPS = 2
 MAX_VALUES = 1000  # of rows that are scored separately: a table that nobody reads has more
 
 
-def check_groups(groups: Any, n_rows: int) -> NDArray[np.intp]:
+def check_groups(groups: Any, n_rows: int, *, at_least: int = MIN_GROUPS) -> NDArray[np.intp]:
     """Return the group of each row as a number from 0 on; ids may be numbers or text.
 
     Examples
@@ -31,9 +31,9 @@ def check_groups(groups: Any, n_rows: int) -> NDArray[np.intp]:
         "groups must have one id per row, the same for rows that belong together",
         "Give each of them an id of its own if they belong to no other row.",
     )
-    if len(different) < MIN_GROUPS:
+    if len(different) < at_least:
         raise InputError(
-            f"groups must have at least {MIN_GROUPS} different ids; found {len(different)}. Leave groups out "
+            f"groups must have at least {at_least} different ids; found {len(different)}. Leave groups out "
             "if the rows are independent."
         )
     return codes
@@ -75,12 +75,12 @@ def _numbered(given: Any, n_rows: int, wanted: str, advice: str) -> tuple[NDArra
     return different, codes.reshape(-1)
 
 
-def groups_of_axes(leading: tuple[int, ...]) -> NDArray[np.intp] | None:
+def groups_of_axes(leading: tuple[int, ...], *, at_least: int = MIN_GROUPS) -> NDArray[np.intp] | None:
     """Return the groups of rows that are pixels or tokens: one per entry of the first axis.
 
     `leading` is the shape of the logits without the axis of the classes. Rows of a single image or text have
     no groups.
     """
-    if len(leading) < 2 or leading[0] < MIN_GROUPS:
+    if len(leading) < 2 or leading[0] < at_least:
         return None
     return np.repeat(np.arange(leading[0]), int(np.prod(leading[1:])))

@@ -28,6 +28,7 @@ MAX_CLASSES_TOLD = 5
 REMAINING = 3  # a new fit may leave an uncertainty of a third of the change
 MIN_LABELS = 20
 MAX_LABELS = 1_000_000  # more would settle nothing in practice
+SINGULAR = 1e-10  # a smaller eigenvalue, relative to the largest, counts as 0
 STEP = 1.25  # ratio of the numbers of labels that are tried: the answer is "about"
 LOST = 0.4
 """Share of the accuracy above chance whose loss points to other columns, labels or classifiers: more than
@@ -158,7 +159,7 @@ def estimate_change(sums: LabelledSums, limits: Limits) -> Change:
     """Estimate what has changed since the fit."""
     low, high = gap_interval(sums.rows, sums.residuals[0], sums.squares[0])
     score = sums.score.copy()
-    score[1:] -= sums.rows * np.bincount(limits.groups, limits.at_fit[1:])
+    score[1:] -= sums.rows * np.bincount(limits.class_groups, limits.at_fit[1:])
     inflation = 1 + sums.rows / limits.fit_rows
     log_beta, error = _log_beta(score, sums.information)
     said = sums.confidence / sums.rows
@@ -178,7 +179,7 @@ def estimate_change(sums: LabelledSums, limits: Limits) -> Change:
 
 def _log_beta(score: Vector, information: Vector) -> tuple[float, float]:
     """Return the estimate of log beta and its standard error, with all b estimated as well."""
-    within = np.linalg.pinv(information[1:, 1:], hermitian=True)
+    within = _inverse(information[1:, 1:])
     own = information[0, 0] - information[0, 1:] @ within @ information[1:, 0]
     if own <= 1e-9 * information[0, 0] or own <= 0:
         return 0.0, np.inf  # all rows are alike: not identified
@@ -211,7 +212,9 @@ def _explain(
     confidence_suffices = without_classes <= most_by_chance
     if information[0, 0] > 0:  # a change of confidence alone may leave the frequencies within their limits
         left = score[1:] - information[1:, 0] * score[0] / information[0, 0]
-        low, high = (sums.rows * np.bincount(limits.groups, end[1:]) for end in (limits.low, limits.high))
+        low, high = (
+            sums.rows * np.bincount(limits.class_groups, end[1:]) for end in (limits.low, limits.high)
+        )
         confidence_suffices |= bool(((low <= left) & (left <= high)).all())
     if classes_suffice and confidence_suffices:
         return "unclear"
@@ -222,7 +225,12 @@ def _explain(
 
 def _gain(score: Vector, information: Vector) -> float:
     """Return twice the gain in log-likelihood."""
-    return float(score @ np.linalg.pinv(information, hermitian=True) @ score)
+    return float(score @ _inverse(information) @ score)
+
+
+def _inverse(information: Vector) -> Vector:
+    """Return the pseudo-inverse. Adding a number to all b changes nothing: its information is rounding."""
+    return np.asarray(np.linalg.pinv(information, rcond=SINGULAR, hermitian=True), np.float64)
 
 
 def _class_changes(sums: LabelledSums, limits: Limits) -> tuple[ClassChange, ...]:

@@ -16,12 +16,13 @@ from markupsafe import escape
 from numpy.typing import NDArray
 
 from temperance.calibrators.estimator import model_of
-from temperance.core.arrays import Vector
-from temperance.core.blocks import read_blocks
+from temperance.core.arrays import Indices, Vector
+from temperance.core.blocks import BFloat16, read_blocks
 from temperance.errors import InputError, Remedy
 from temperance.files import utc_now
 from temperance.formulas.model import Model, axis_of_classes, check_columns, check_kind, logits_for
-from temperance.inputs.containers import as_numpy, names_of, open_logits
+from temperance.inputs.containers import Logits, as_numpy, names_of, open_logits, rows_to_keep
+from temperance.inputs.groups import check_groups, groups_of_axes
 from temperance.inputs.labels import Names, check_labels
 from temperance.inputs.validation import check_number, check_sample_weight
 from temperance.monitoring import words
@@ -59,6 +60,9 @@ class Check:
     action : {"keep", "watch", "adapt", "refit", "inspect", "label"}
         What to do: nothing; check more labels; adapt to other class frequencies; fit again; inspect the rows,
         whose columns or labels are probably others; label rows.
+    groups : bool
+        Whether groups are counted instead of rows: a group counts as one row, with the means of its rows.
+        All numbers of rows are then numbers of groups.
     rows : float
         Number of rows of this check; weighted ones count as their share.
     labelled : bool
@@ -116,6 +120,7 @@ class Check:
     """
 
     action: str
+    groups: bool
     rows: float
     labelled: bool
     labelled_rows: float
@@ -203,10 +208,12 @@ def check(
     labels: Any = None,
     *,
     sample_weight: Any = None,
+    groups: Any = None,
     history: str | Path | None = None,
     tolerance: float = TOLERANCE,
     alpha: float = ALPHA,
     dim: int | None = None,
+    ignore_index: int | None = None,
     name: str = "",
     from_probs: bool | None = None,
 ) -> Check:
@@ -226,6 +233,10 @@ def check(
         The true classes.
     sample_weight : (N,) numbers >= 0, optional
         Weights of the rows, chosen without looking at their labels. A row counts as min(1, w / mean w) rows.
+    groups : (N,) ids, optional
+        The group of each row, such as its patient or document, if rows of a group are not independent. A
+        group counts as one row, with the mean of its rows. By default the entries of the first axis, if the
+        logits have more than two, such as images. All checks of a history have groups, or none has.
     history : path, optional
         File of earlier checks, to which this one is appended; created if missing. The evidence continues
         from it.
@@ -236,6 +247,8 @@ def check(
         Probability of a false alarm over all checks.
     dim : int, optional
         The axis of the classes; by default that of the fit.
+    ignore_index : int, optional
+        Label of rows to leave out, such as pixels without a class.
     name : str
         What the history calls these rows.
     from_probs : bool, optional
@@ -258,13 +271,24 @@ def check(
     >>> wrong = np.where(np.arange(2000) % 5 == 0, (task.labels[1000:] + 1) % 3, task.labels[1000:])
     >>> monitoring.check(cal, task.logits[1000:], wrong).action
     'refit'
+
+    Rows of 100 patients, 20 of each, some of whom the classifier does not understand:
+
+    >>> patient = np.arange(2000) // 20
+    >>> difficult = np.where(patient % 6 == 0, (task.labels[1000:] + 1) % 3, task.labels[1000:])
+    >>> monitoring.check(cal, task.logits[1000:], difficult).action
+    'refit'
+    >>> found = monitoring.check(cal, task.logits[1000:], difficult, groups=patient)
+    >>> found.action, found.rows
+    ('watch', 100)
     """
     model = model_of(calibrator)
     names = names_of(logits, None, model.n_classes) or model.record.class_names
     logits, from_probs = logits_for(model, logits, from_probs)
     return check_labelled(
-        model, logits, labels, names, history, tolerance, alpha, dim, name, from_probs, sample_weight
-    )
+        model, logits, labels, names, history, tolerance, alpha, dim, name, from_probs, sample_weight, groups,
+        ignore_index,
+    )  # fmt: skip
 
 
 def check_labelled(
@@ -279,6 +303,8 @@ def check_labelled(
     name: str = "",
     from_probs: bool | None = None,
     sample_weight: Any = None,
+    groups: Any = None,
+    ignore_index: int | None = None,
 ) -> Check:
     """Check rows whose labels are among these class names; without names, labels are column indices.
 
@@ -292,24 +318,17 @@ def check_labelled(
     check_columns(model, opened.shape, opened.dim)
     if not len(opened.values):
         raise InputError("check needs rows; found none. Pass the logits of at least one row.")
-    columns = None
-    if labels is not None:
-        n_rows, n_classes = opened.values.shape
-        columns = check_labels(opened.flat(as_numpy(labels), "labels"), n_rows, n_classes, names)
-    share = None
-    if sample_weight is not None:
-        weights = check_sample_weight(
-            opened.flat(as_numpy(sample_weight), "sample_weight"), len(opened.values)
-        )
-        assert weights is not None
-        share = np.minimum(1.0, weights / weights.mean())
-    rows_digest, predictions, labelled = sum_rows(model, limits, opened.values, columns, share)
+    values, columns, weights, together = _open_beside(
+        opened, labels, names, sample_weight, groups, ignore_index
+    )
+    rows_digest, predictions, labelled = sum_rows(model, limits, values, columns, weights, together)
     pending = Record(
         calibrator=_digest(model),
         date=utc_now(),
         name=name,
         rows_digest=rows_digest,
         labels_digest="" if columns is None else _sha256(columns.astype("<i8")),
+        groups=together is not None,
         tolerance=limits.tolerance,
         alpha=float(alpha),
         predictions=predictions,
@@ -319,14 +338,14 @@ def check_labelled(
         for record in past.records:
             _check_same(pending, record, past.path)
         alike = [record for record in past.records if record.rows_digest == pending.rows_digest]
-        if alike and (pending.name or _differ(opened.values)):
+        if alike and (pending.name or _differ(values)):
             same = (record.date for record in alike if _has_same_rows(pending, record))
             if counted_before := next(same, None):
                 found = _judge(model, limits, pending, past.records)
                 return replace(found, counted_before=counted_before, torn_lines=past.torn_lines)
         found = _judge(model, limits, pending, (*past.records, pending))
         others = (record.date for record in alike if not _has_labels_for(pending, record))
-        if len(opened.values) >= MIN_RECOGNISED:
+        if len(values) >= MIN_RECOGNISED:
             found = replace(found, equal_logits=next(others, None))
         record = replace(
             pending,
@@ -337,6 +356,36 @@ def check_labelled(
         )
         past.add(record)
         return replace(found, records=(*past.records, record), torn_lines=past.torn_lines)
+
+
+def _open_beside(
+    opened: Logits,
+    labels: Any,
+    names: Names | None,
+    sample_weight: Any,
+    groups: Any,
+    ignore_index: int | None,
+) -> tuple[NDArray[Any] | BFloat16, Indices | None, Vector | None, Indices | None]:
+    """Return the rows that are not to be ignored: values, labels as columns, weights, and group numbers.
+
+    A check may have a single group: a history has others.
+    """
+    values, given, weights = opened.values, None, None
+    if labels is not None:
+        given = opened.flat(as_numpy(labels), "labels")
+    if sample_weight is not None:
+        weights = opened.flat(as_numpy(sample_weight), "sample_weight")
+    together = groups_of_axes(opened.leading, at_least=1) if opened.dim else None
+    if groups is not None:
+        together = check_groups(opened.flat(as_numpy(groups), "groups"), len(values), at_least=1)
+    if ignore_index is not None and given is not None and len(given) == len(values):
+        kept = rows_to_keep(given, ignore_index)
+        values, given = values[kept], given[kept]
+        weights = None if weights is None else weights[kept]
+        together = None if together is None else np.unique(together[kept], return_inverse=True)[1]
+    n_rows, n_classes = values.shape
+    columns = None if given is None else check_labels(given, n_rows, n_classes, names)
+    return values, columns, check_sample_weight(weights, n_rows), together
 
 
 def _sha256(array: NDArray[Any]) -> str:
@@ -367,6 +416,13 @@ def _check_same(pending: Record, record: Record, path: Path | None) -> None:
         raise InputError(
             f"the checks in {path} must count (classes, quantiles) = {own}; found {found} in that of "
             f"{date}. Remove its line, or begin a new history."
+        )
+    if record.groups != pending.groups:
+        begun, now = ("groups" if one.groups else "rows" for one in (record, pending))
+        raise InputError(
+            f"all checks of a history must count groups, or all must count rows: {path} began with {begun}; "
+            f"found {now}. Pass groups as before, or begin a new history. The first axis of logits with more "
+            "than two are groups."
         )
     for argument in ("tolerance", "alpha"):
         begun, value = getattr(record, argument), getattr(pending, argument)
@@ -453,6 +509,7 @@ def _judge(model: Model, limits: Limits, pending: Record, records: Sequence[Reco
     names = model.record.class_names or tuple(map(str, range(model.n_classes)))
     return Check(
         action=action,
+        groups=pending.groups,
         rows=pending.predictions.rows,
         labelled=pending.labelled is not None,
         labelled_rows=sum(one.rows for one in sums),

@@ -51,6 +51,7 @@ FIELDS = (
     Field("name", check_text),
     Field("rows_digest", check_text),
     Field("labels_digest", check_text, optional=True),  # not in the first histories
+    Field("groups", check_flag, optional=True),
     Field("tolerance", _LEVEL),
     Field("alpha", _LEVEL),
     Field("log_e", _LOGARITHM),
@@ -77,6 +78,8 @@ class Record:
         Digest of the logits.
     labels_digest : str
         Digest of the labels; empty if there are none, or if an early history did not keep it.
+    groups : bool
+        Whether the sums count groups of rows, each as one row.
     tolerance, alpha : float
         Settings of the evidence.
     log_e, highest_log_e : float
@@ -96,6 +99,7 @@ class Record:
     name: str
     rows_digest: str
     labels_digest: str = ""
+    groups: bool = False
     tolerance: float
     alpha: float
     log_e: float = 0.0

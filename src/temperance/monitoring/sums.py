@@ -20,6 +20,9 @@ tolerance. For a class rarer than 10 % it shrinks with the frequency of the clas
 could become three times as frequent unnoticed.
 
 Positions of answers are not classes: whatever their number, they count as one class, which is always right.
+
+Rows of a group are not independent. A group counts as one row, whose residuals are the means of those of its
+rows: so each of its n rows counts as 1 / n, and squares and bets are those of the means.
 """
 
 from __future__ import annotations
@@ -79,13 +82,13 @@ class Limits:
     """The means of the residuals at the fit."""
     fit_rows: float
     """The number of rows of the baseline; the effective number, if their weights differ."""
-    groups: Indices
+    class_groups: Indices
     """The group of each class: one for each of the most frequent at the fit, one for all others."""
 
     @property
     def of_positions(self) -> bool:
         """Whether the columns are positions, which count as one class."""
-        return len(self.groups) == 1
+        return len(self.class_groups) == 1
 
 
 def allowed(model: Model, tolerance: float = TOLERANCE) -> Limits:
@@ -133,9 +136,9 @@ def allowed(model: Model, tolerance: float = TOLERANCE) -> Limits:
     if model.frequency_errors is not None:
         errors[1:] = np.hypot(errors[1:], model.frequency_errors)
     own = np.append(1.0, np.minimum(1.0, frequencies * ratio / RARE)) * tolerance + margins * errors
-    groups = np.empty(n_classes, np.intp)
+    class_groups = np.empty(n_classes, np.intp)
     order = np.argsort(-class_counts, kind="stable")
-    groups[order] = np.minimum(np.arange(n_classes), MAX_GROUPS - 1)
+    class_groups[order] = np.minimum(np.arange(n_classes), MAX_GROUPS - 1)
     return Limits(
         baseline,
         tolerance,
@@ -143,7 +146,7 @@ def allowed(model: Model, tolerance: float = TOLERANCE) -> Limits:
         np.minimum(np.maximum(at_fit, 0.0) + own, 1.0),
         at_fit,
         fit_rows,
-        groups,
+        class_groups,
     )
 
 
@@ -192,7 +195,7 @@ class PredictionSums(Sums):
     Attributes
     ----------
     rows : float
-        Number of rows; weighted ones count as their share.
+        Number of rows; weighted ones count as their share, and a group as one.
     predicted : (K,) array
         Rows by predicted class.
     confidence, entropy : (21,) arrays
@@ -235,13 +238,14 @@ class LabelledSums(Sums):
     Attributes
     ----------
     rows : float
-        Number of rows; weighted ones count as their share.
+        Number of rows; weighted ones count as their share, and a group as one.
     confidence : float
         Sum of the largest probabilities.
     probabilities, labels : (K,) arrays
         Sums of the probabilities and of the label indicators, by class.
     residuals, squares : (1 + K,) arrays
-        Sums of the residuals and their squares: the gap first, then the classes.
+        Sums of the residuals and their squares, those of groups if there are any: the gap first, then the
+        classes.
     capitals : (2, bets, F) array
         Logarithms of the capitals of bets against the first F residuals, see `evidence.log_growth`.
     score, information : (1 + G,) and (1 + G, 1 + G) arrays
@@ -285,17 +289,40 @@ class LabelledSums(Sums):
         return cls._read(plain, table, "labelled", counts="labels")
 
 
+def share_of_rows(weights: Vector | None, groups: Indices | None) -> Vector | None:
+    """Return what each row counts as, at most one; None if each counts as one.
+
+    A row of weight w counts as min(1, w / mean w), and a group, with the mean weight of its rows, likewise.
+
+    Examples
+    --------
+    >>> share_of_rows(None, np.array([0, 1, 1, 1, 1])).tolist()
+    [1.0, 0.25, 0.25, 0.25, 0.25]
+    """
+    if groups is None:
+        return None if weights is None else np.minimum(1.0, weights / weights.mean())
+    own = np.ones(len(groups)) if weights is None else weights
+    total = np.bincount(groups, own)
+    mean = total / np.bincount(groups)
+    per_weight = np.minimum(1.0, mean / mean.mean()) / np.where(total > 0, total, 1.0)
+    share: Vector = own * per_weight[groups]
+    return share
+
+
 def sum_rows(
     model: Model,
     limits: Limits,
     values: NDArray[Any] | BFloat16,
     columns: Indices | None,
-    share: Vector | None = None,
+    weights: Vector | None = None,
+    groups: Indices | None = None,
 ) -> tuple[str, PredictionSums, LabelledSums | None]:
     """Calibrate the rows block by block; return their digest, counts, and sums over labels, if `columns`."""
     digest = hashlib.sha256(np.array(values.shape, "<i8").tobytes())
     predictions, labelled = [], []
     n_rows, n_classes = values.shape
+    share = share_of_rows(weights, groups)
+    of_groups = None if groups is None else np.zeros((groups.max() + 1, len(limits.low)))
     for part in row_slices(n_rows, max(1, BLOCK_LOGITS // n_classes)):
         with kernels_of_size(n_rows * n_classes):
             probs = apply_to_rows(model, "predict_proba", values[part], whole=values)
@@ -304,9 +331,20 @@ def sum_rows(
         own = None if share is None else share[part]
         predictions.append(sum_predictions(probs, limits.baseline, own))
         if columns is not None:
-            labelled.append(sum_labelled(probs, columns[part], limits, own))
-    summed = reduce(add, labelled) if labelled else None
-    return f"sha256:{digest.hexdigest()}", reduce(add, predictions), summed
+            together = None if groups is None or of_groups is None else (groups[part], of_groups)
+            labelled.append(sum_labelled(probs, columns[part], limits, own, together))
+    counts, summed = reduce(add, predictions), reduce(add, labelled) if labelled else None
+    if groups is not None and of_groups is not None:
+        stakes: Vector = np.bincount(groups, share).astype(np.float64)
+        if weights is None:
+            stakes = np.ones(len(stakes))  # without the error of n times 1 / n
+        counts = replace(counts, rows=len(stakes) if weights is None else float(stakes.sum()))
+        if summed is not None:
+            kept = stakes > 0
+            means = of_groups[kept] / stakes[kept, None]
+            squares, capitals = _bets(means, limits, stakes[kept])
+            summed = replace(summed, rows=counts.rows, squares=squares, capitals=capitals)
+    return f"sha256:{digest.hexdigest()}", counts, summed
 
 
 def sum_predictions(probs: Floats, baseline: Baseline, share: Vector | None = None) -> PredictionSums:
@@ -332,26 +370,50 @@ def _by_class(of_columns: NDArray[np.float64], n_classes: int) -> NDArray[np.flo
     return total
 
 
-def sum_labelled(probs: Floats, labels: Indices, limits: Limits, share: Vector | None = None) -> LabelledSums:
-    """Return the sums of a block of rows, each of which counts as a share of one, by default as one."""
+def sum_labelled(
+    probs: Floats,
+    labels: Indices,
+    limits: Limits,
+    share: Vector | None = None,
+    together: tuple[Indices, Matrix] | None = None,
+) -> LabelledSums:
+    """Return the sums of a block of rows, each of which counts as a share of one, by default as one.
+
+    `together` has the group of each row, and the residuals of all groups, to which those of the rows are
+    added. A group may continue in the next block, so squares and bets wait until the last.
+    """
     gap, of_columns = np.split(residuals(probs, labels), [1], axis=1)
-    n_classes, groups = len(limits.groups), limits.groups
+    n_classes, class_groups = len(limits.class_groups), limits.class_groups
     each = np.hstack([gap, _by_class(of_columns, n_classes)])
     one = np.ones(len(labels)) if share is None else share
     if limits.of_positions:
-        groups = np.zeros(probs.shape[1], np.intp)
-    score, information = _score(probs, labels, groups, one)
+        class_groups = np.zeros(probs.shape[1], np.intp)
+    score, information = _score(probs, labels, class_groups, one)
+    if together is None:
+        squares, capitals = _bets(each, limits, share)
+    else:
+        groups, of_groups = together
+        order = np.argsort(groups, kind="stable")
+        present, first = np.unique(groups[order], return_index=True)
+        of_groups[present] += np.add.reduceat((one[:, None] * each)[order], first)
+        squares, capitals = _bets(each[:0], limits, None)
     return LabelledSums(
         rows=len(labels) if share is None else float(share.sum()),
         confidence=float(one @ np.minimum(probs.max(axis=1), 1.0).astype(np.float64)),
         probabilities=_by_class(one @ probs.astype(np.float64), n_classes),
         labels=_by_class(np.bincount(labels, share, probs.shape[1]).astype(np.float64), n_classes),
         residuals=one @ each,
-        squares=one @ each**2,
-        capitals=log_growth(each, limits.low, limits.high, share),
+        squares=squares,
+        capitals=capitals,
         score=score,
         information=information,
     )
+
+
+def _bets(each: Matrix, limits: Limits, share: Vector | None) -> tuple[Vector, NDArray[np.float64]]:
+    """Return the sum of squares of residuals, and the logarithms of the capitals of bets on them."""
+    one = np.ones(len(each)) if share is None else share
+    return one @ each**2, log_growth(each, limits.low, limits.high, share)
 
 
 def residuals(probs: Floats, labels: Indices) -> Matrix:
@@ -365,13 +427,13 @@ def residuals(probs: Floats, labels: Indices) -> Matrix:
     return result
 
 
-def _score(probs: Floats, labels: Indices, groups: Indices, share: Vector) -> tuple[Vector, Matrix]:
+def _score(probs: Floats, labels: Indices, class_groups: Indices, share: Vector) -> tuple[Vector, Matrix]:
     """Return the score and the information of (log beta, b).
 
     Smaller probabilities count as `MIN_PROBABILITY` in the logarithm: the score keeps mean 0, and one label
     of an impossible class does not dominate.
     """
-    at, one_hot = np.arange(len(labels)), np.eye(groups.max() + 1)[groups]
+    at, one_hot = np.arange(len(labels)), np.eye(class_groups.max() + 1)[class_groups]
     p = probs.astype(np.float64)
     log_p = np.log(np.maximum(p, MIN_PROBABILITY))
     mean = np.einsum("ij,ij->i", p, log_p)

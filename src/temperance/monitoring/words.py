@@ -32,6 +32,8 @@ def sentences(check: Check) -> list[str]:
         *_of_evidence(check),
         *_of_predictions(check),
     ]
+    if check.groups:
+        said.append("A group counts as one row, with the mean of its rows.")
     if check.counted_before is not None:
         said.append(f"These rows were checked on {check.counted_before[:10]} and are not counted again.")
     if check.equal_logits is not None:
@@ -57,10 +59,10 @@ def e_value(log_e: float) -> str:
 
 def _verdict(check: Check) -> str:
     if check.action == KEEP and not check.labelled:
-        return f"Keep the calibrator, as far as {_rows(check.rows)} without labels can show."
+        return f"Keep the calibrator, as far as {_rows(check, check.rows)} without labels can show."
     if check.action in (KEEP, WATCH):
         over = f" of {check.labelled_checks} checks" if check.labelled_checks > 1 else ""
-        rows = f"{check.labelled_rows:,.0f} labelled row{'s' * (check.labelled_rows != 1)}{over}"
+        rows = f"{_rows(check, check.labelled_rows, 'labelled ')}{over}"
         if check.action == KEEP and check.within:
             return f"Keep the calibrator: {rows} show no change beyond the tolerance."
         if check.action == KEEP:
@@ -70,12 +72,12 @@ def _verdict(check: Check) -> str:
         more = (
             ""
             if check.labels is None
-            else f" If it stays so, about {check.labels.number:,} more labels will be."
+            else f" If it stays so, about {check.labels.number:,} more {_labels(check)} will be."
         )
         return f"Watch: the gap is outside the allowed range, but {rows} are not enough evidence.{more}"
     if check.action == LABEL and check.labels is not None:
-        number = f"about {check.labels.number:,}"
-        return f"Act: the predictions differ from those at the fit. Label {number} rows and check them."
+        number = f"about {_rows(check, check.labels.number)}"
+        return f"Act: the predictions differ from those at the fit. Label {number} and check them."
     if check.action == INSPECT and check.change is not None:
         now, then = 100 * check.change.right, 100 * check.limits.baseline.accuracy
         return (
@@ -88,13 +90,13 @@ def _verdict(check: Check) -> str:
         return f"Act: {changed}, but not the confidence. Adapt the calibrator to the new frequencies."
     if check.log_e < -np.log(check.alpha):
         changed = "an earlier check raised the alarm, which remains"
-    return f"Act: {changed}. Fit the calibrator again, with about {check.labels.number:,} labels."
+    return f"Act: {changed}. Fit the calibrator again, with about {check.labels.number:,} {_labels(check)}."
 
 
 def _of_gaps(check: Check) -> Iterator[str]:
     for gap in check.gaps:
         yield (
-            f"{_checks(gap, check.labelled_checks)}: says {100 * gap.said:.1f} %, is right "
+            f"{_checks(check, gap)}: says {100 * gap.said:.1f} %, is right "
             f"{100 * gap.right:.1f} % of the time, a gap of {points(gap.gap)} points (95 % interval "
             f"{points(gap.low)} to {points(gap.high)})."
         )
@@ -102,17 +104,17 @@ def _of_gaps(check: Check) -> Iterator[str]:
         low, high = check.gap_limits
         yield (
             f"Allowed are {points(low)} to {points(high)}: the gap at the fit, its uncertainty "
-            f"({_rows(round(check.limits.fit_rows))}, two standard errors), and "
+            f"({round(check.limits.fit_rows):,} rows, two standard errors), and "
             f"{100 * check.tolerance:.3g} points of tolerance."
         )
 
 
-def _checks(gap: Gap, number: int) -> str:
+def _checks(check: Check, gap: Gap) -> str:
     """Return which checks a gap belongs to."""
     if gap.checks == 1:
-        return f"{gap.name or 'Check'} on {gap.date[:10]}, {_rows(gap.rows)}"
-    which = "All" if gap.checks == number else "The last"
-    return f"{which} {gap.checks} checks since {gap.date[:10]}, {_rows(gap.rows)}"
+        return f"{gap.name or 'Check'} on {gap.date[:10]}, {_rows(check, gap.rows)}"
+    which = "All" if gap.checks == check.labelled_checks else "The last"
+    return f"{which} {gap.checks} checks since {gap.date[:10]}, {_rows(check, gap.rows)}"
 
 
 def _of_change(check: Check) -> Iterator[str]:
@@ -120,7 +122,8 @@ def _of_change(check: Check) -> Iterator[str]:
     if change is None or not check.alarm:
         return
     if check.since is not None:
-        yield f"The change is clearest in the {_rows(change.rows)} with labels since {check.since[:10]}."
+        rows = _rows(check, change.rows)
+        yield f"The change is clearest in the {rows} with labels since {check.since[:10]}."
     if check.action != INSPECT:
         yield from _confidence(change)
     for how, rises in (("More", True), ("Less", False)):
@@ -134,8 +137,9 @@ def _of_change(check: Check) -> Iterator[str]:
     if check.labels is not None:
         what = "the gap" if check.labels.of == "gap" else "the frequency of the class that changed most"
         yield (
-            f"{check.labels.number:,} labels determine {what} to within {100 * check.labels.leaves:.1f} "
-            "points (two standard errors): the tolerance, or a third of the change."
+            f"{check.labels.number:,} {_labels(check)} determine {what} to within "
+            f"{100 * check.labels.leaves:.1f} points (two standard errors): the tolerance, or a third "
+            "of the change."
         )
 
 
@@ -196,5 +200,9 @@ def _of_predictions(check: Check) -> Iterator[str]:
         )
 
 
-def _rows(number: float) -> str:
-    return f"{number:,.0f} row{'s' * (number != 1)}"
+def _rows(check: Check, number: float, which: str = "") -> str:
+    return f"{number:,.0f} {which}{'group' if check.groups else 'row'}{'s' * (number != 1)}"
+
+
+def _labels(check: Check) -> str:
+    return "labelled groups" if check.groups else "labels"

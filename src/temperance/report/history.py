@@ -62,7 +62,8 @@ def _table(check: Check) -> Markup:
     first = len(check.records) - len(shown)
     some = f", the last {len(shown)} of {len(check.records)}" if first else ""
     rows = [_row(number, record) for number, record in enumerate(shown, first + 1)]
-    head = ["check", "date", "rows", "says, %", "is right, %", "gap", "e-value", "advice"]
+    counted = "groups" if check.groups else "rows"
+    head = ["check", "date", counted, "says, %", "is right, %", "gap", "e-value", "advice"]
     return table(head, rows[::-1], f"Newest first{some}")
 
 

@@ -169,6 +169,13 @@ class _Columns(LazyArray):
         for lines in self._line_blocks(rows):
             yield np.char.strip(self._load(lines, np.str_)[:, 0])
 
+    def _array(self) -> NDArray[Any]:
+        cells = super()._array()
+        if self.dtype == TEXT:
+            quoted = np.char.startswith(cells, "'")
+            cells[quoted] = [without_quote(cell) for cell in cells[quoted].tolist()]
+        return cells
+
     def _line_blocks(self, rows: int) -> Iterator[dict[int, str]]:
         with self._text.lines() as numbered:
             while lines := dict(islice(numbered, rows)):
@@ -293,11 +300,15 @@ class _LabelColumn(_Columns):
             different, inverse = np.unique(block, return_inverse=True)
             held = [places.setdefault(cell, len(places)) for cell in different.tolist()]
             codes.append(np.array(held, np.intp)[inverse])
-        values = _label_values(list(places), self.names)
+        cells = [
+            plain if (plain := without_quote(cell)) in self.names or cell not in self.names else cell
+            for cell in places
+        ]
+        values = _label_values(cells, self.names)
         whole = np.concatenate(codes)
         if isinstance(values, str):
             wanted = "a label" if self.names else "a whole number"
-            row = int(np.flatnonzero(whole == places[values])[0])
+            row = int(np.flatnonzero(whole == cells.index(values))[0])
             with self._text.lines() as numbered:
                 line = next(islice(numbered, row, None))[0]
             raise self._not(line, self.columns[0], wanted, values, "Correct it.")
@@ -319,6 +330,22 @@ def _label_values(cells: Sequence[str], names: frozenset[str]) -> NDArray[Any] |
     if not names and (len(odd) < len(cells) or any(map(_is_number, odd))):
         return odd[0]
     return np.array(cells, np.str_)
+
+
+def with_quote(cell: Any) -> Any:
+    """Return a cell that a spreadsheet does not run as a formula: text like one gets a ' in front."""
+    return f"'{cell}" if isinstance(cell, str) and _is_formula(cell) else cell
+
+
+def without_quote(cell: str) -> str:
+    """Return the text that `with_quote` was given."""
+    return cell[1:] if cell.startswith("'") and _is_formula(cell) else cell
+
+
+def _is_formula(cell: str) -> bool:
+    """Say whether a spreadsheet may run this text, once it has removed quotes in front; -1 is a number."""
+    text = cell.lstrip("'")
+    return text.startswith(("=", "+", "-", "@", "\t", "\r")) and not _is_number(text)
 
 
 def _as_scores(cells: list[str]) -> list[float]:
