@@ -1,7 +1,8 @@
 """Stored calibrator files, one for every method, load and predict the same as ever.
 
 No file is ever rewritten; `python tests/calibrator_file/test_golden_files.py` writes those that are missing.
-The last bits of `exp` differ between processors, so they are left open.
+The last bits of `exp` differ between processors, so they are left open, and so are probabilities of 1e-5 that
+`bayes` gives to classes far below the top: their equal shares were once unequal by 1e-11.
 """
 
 import json
@@ -23,6 +24,7 @@ OUTPUTS = ("predict_proba", "transform", "temperature")
 # A file has the key of its method, except for those of `bayes`.
 SAVED = [key for key, method in CALIBRATORS.items() if not method.options and key != "bayes"]
 KEYS = {key: key for key in SAVED} | dict.fromkeys(["bayes-map", "bayes-map-auto", "bayes-map-bias"], "bayes")
+RTOL = dict.fromkeys(["bayes-map", "bayes-map-auto", "bayes-map-bias"], 1e-11)
 OPTIONS = {
     "bts": {"bins": 8},
     "bayes-map-auto": {"class_bias": "auto"},
@@ -44,7 +46,7 @@ def test_a_golden_file_predicts_as_it_did_and_says_what_it_is(name):
     for method in OUTPUTS:
         if method in expected:
             got = getattr(cal, method)(logits)
-            np.testing.assert_allclose(got, expected[method], rtol=2e-14, atol=1e-300, err_msg=method)
+            np.testing.assert_allclose(got, expected[method], rtol=RTOL.get(name, 2e-14), atol=1e-300, err_msg=method)
     single = cal.predict_proba(logits.astype(np.float32))
     assert single.dtype == np.float32
     np.testing.assert_allclose(single, expected["predict_proba_float32"], rtol=2e-6, atol=1e-38)

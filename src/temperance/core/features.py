@@ -84,9 +84,18 @@ class RowFeatures(RowNumbers, Protocol):
         """Return the output of sum_j w_j softmax(beta_j z)."""
 
     def mapped_mixture(
-        self, reference: Array, knots: Array, slopes: Array, scales: Sequence[Array], weights: Sequence[Array]
+        self,
+        reference: Array,
+        knots: Array,
+        slopes: Array,
+        scales: Sequence[Array],
+        weights: Sequence[Array],
+        uniform: Array | None = None,
     ) -> Array:
-        """Return the output of sum_j w_j softmax(-scale_j map(-log softmax(z / T0))), see `core.maps`."""
+        """Return the output of sum_j w_j softmax(-scale_j map(-log softmax(z / T0))), see `core.maps`.
+
+        `uniform` is the weight of equal probabilities of all classes but masked ones, if any.
+        """
 
     def shift_classes(self, output: Array, log_ratio: Array) -> Array:
         """Return an output of these rows under new class frequencies, with (K,) log ratios new / old.

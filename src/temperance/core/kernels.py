@@ -17,7 +17,6 @@ The last two replace the outputs of a block of rows. This module needs NumPy onl
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -51,15 +50,17 @@ class MapTable(NamedTuple):
         np.add.accumulate(slopes[:-1] * (knots[1:] - knots[:-1]), out=values[1:])
         return cls(knots, values, slopes)
 
+
     @staticmethod
-    def kept(knots: Vector, slopes: Vector) -> MapTable:
-        """Return the same, computed once for a fitted map: a service asks for one row at a time."""
-        return _kept_table(knots.tobytes(), slopes.tobytes())
+    def kept(knots: Vector, slopes: Vector, dtype: np.dtype[Any]) -> MapTable:
+        """Return the same in a type, computed once for a fitted map: a service asks for one row at a time."""
+        return _kept_table(knots.tobytes(), slopes.tobytes(), dtype)
 
 
 @lru_cache(maxsize=64)
-def _kept_table(knots: bytes, slopes: bytes) -> MapTable:
-    return MapTable.of(np.frombuffer(knots), np.frombuffer(slopes))
+def _kept_table(knots: bytes, slopes: bytes, dtype: np.dtype[Any]) -> MapTable:
+    table = MapTable.of(np.frombuffer(knots), np.frombuffer(slopes))
+    return MapTable(*(numbers.astype(dtype) for numbers in table))
 
 
 def _placed(
@@ -76,11 +77,11 @@ def _placed(
     return segment, e
 
 
-def _segments(e: Matrix, knots: Vector) -> Indices:
+def _segments(e: Floats, knots: Floats) -> Indices:
     """Return how many knots after the first each number has reached, by vector loops, unlike a search."""
-    if len(knots) > 64 or e.size < 4096:  # few numbers, or many knots: a search takes less time
+    if len(knots) > 64 or e.size < 256:  # few numbers, or many knots: a search takes less time
         return knots[1:].searchsorted(e, side="right")
-    count, reached = np.zeros(e.shape, np.uint8), np.empty(e.shape, np.bool_)
+    count, reached = np.zeros_like(e, np.uint8), np.empty_like(e, np.bool_)
     for knot in knots[1:]:
         np.greater_equal(e, knot, out=reached)
         count += reached.view(np.uint8)
@@ -146,48 +147,25 @@ def _sum_segments(
         out[:] = np.bincount(number.reshape(-1), p.reshape(-1), out.size).reshape(shape)
 
 
-def map_logits(
-    z: Floats,
-    at_top: tuple[Any, Any],
-    peak: Floats | float,
-    log_s: Vector | float,
-    beta: float,
-    table: MapTable,
-    *,
-    bounded: bool = False,
-) -> Matrix:
+def mapped_gaps(
+    d: Floats, at_top: tuple[Any, Any], log_s: Floats | float, beta: float, table: MapTable, room: Floats
+) -> Floats:
     """Return u_t - u of each class: at most 0, and 0 for the top class, whose row and column are `at_top`.
 
-    `peak` and `log_s` are columns (N, 1), or numbers of a single row. No class of `bounded` rows is masked.
+    `log_s` is a column, or a number of a single row; `room` for the gaps d is overwritten.
     """
-    segment, excess = _placed(z, peak, log_s, beta, table.knots)
-    u: Matrix = table.slopes.take(segment)
-    u *= excess
-    u += table.values.take(segment)
-    np.subtract(u[at_top] if len(z) == 1 else u[at_top][:, None], u, out=u)
-    if not bounded:
-        u[z == -np.inf] = -np.inf
-    return u
-
-
-def mixed(d: Matrix, scales: Matrix, weights: Vector, room: Vector | None = None, *, log: bool) -> Matrix:
-    """Return sum_q weights[q] softmax(scales[q] d), for gaps d to the top class, or its logarithm.
-
-    d is (rows, K), the scales are (nodes, rows). `room` for nodes x rows x K numbers or more is overwritten:
-    many parts then need no new memory.
-    """
-    if room is not None:
-        shape = (*scales.shape, d.shape[1])
-        room = room[: math.prod(shape)].reshape(shape)
-    u: Matrix = np.multiply(d, scales[:, :, None], out=room)
-    if log:
-        u += np.log(weights[:, None, None] / np.exp(u).sum(axis=2, keepdims=True))
-        total: Matrix = np.logaddexp.reduce(u, axis=0)
-        return np.minimum(total, 0.0, out=total)
-    np.exp(u, out=u)
-    u *= weights[:, None, None] / np.add.reduce(u, axis=2, keepdims=True)
-    total = np.add.reduce(u, axis=0)
-    return np.minimum(total, 1.0, out=total)  # rounded weights may sum to more than 1
+    e = np.multiply(d, -beta, out=room)
+    e += log_s
+    segment = _segments(e, table.knots)
+    # In the order of the numbers in memory. The index is within the table: "wrap" only avoids the check.
+    at, by_class = (segment.T, e.T) if e.flags.f_contiguous else (segment, e)
+    by_class -= table.knots.take(at, mode="wrap")
+    by_class *= table.slopes.take(at, mode="wrap")
+    u = table.values.take(at, mode="wrap")
+    u += by_class
+    u = u.T if e.flags.f_contiguous else u
+    np.subtract(u[at_top] if len(u) == 1 else u[at_top][:, None], u, out=u)
+    return np.minimum(u, 0, out=u)  # rounding at a knot must not put another class above the top
 
 
 LARGE = 1e6

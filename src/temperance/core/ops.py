@@ -167,7 +167,7 @@ class NumpyOps:
 
     def take(self, table: Matrix, index: Indices) -> Matrix:
         """Return the row of a table at each index, (N,) or (N, 1)."""
-        found: Matrix = table[index.reshape(-1)]
+        found: Matrix = table.take(index.reshape(-1), axis=0)
         return found[:, None] if table.ndim == 1 else found
 
     def searchsorted(self, edges: Vector, x: Vector) -> Indices:

@@ -39,7 +39,6 @@ from temperance.core.blocks import (
     Scratch,
     new_buffer,
     row_products,
-    row_slices,
     setting,
     several,
 )
@@ -49,8 +48,8 @@ from temperance.core.kernels import (
     MapTable,
     Offsets,
     biased,
+    mapped_gaps,
     mix,
-    mixed,
     shift_outputs,
 )
 from temperance.core.ops import NUMPY, ONE_ROW
@@ -60,7 +59,6 @@ from temperance.core.ops import NUMPY, ONE_ROW
 COMPILED_FROM = 1 << 24
 # Below this, by item size, r may have lost digits or terms to underflow.
 TINY = {4: 1e-30, 8: 1e-290}
-MIXED_NUMBERS = 1 << 17  # held at a time by a mixture, nodes x rows x K: within the cache, in few calls
 
 GapCache = dict[int, Floats]
 """Gaps of blocks by their first row, for fits, which make many passes over the same rows."""
@@ -106,11 +104,17 @@ class RowBlock:
             self._room_e: Floats | None = None
         else:
             self.ops = NUMPY
-            # A NaN counts as the largest, so the peak shows it.
-            self.top = z.argmax(axis=1) if located is None else located[0]
-            self.peak = z[self._at_top][:, None] if located is None else located[1][:, None]
             scratch = scratch or Scratch(self.n_rows, self.n_classes, z.dtype)
             self._room_d, self._room_e = scratch.d[: self.n_rows], scratch.e[: self.n_rows]
+            # A NaN counts as the largest, so the peak shows it.
+            if located is not None:
+                self.top, self.peak = located[0], located[1][:, None]
+            elif self.n_classes < FEW_CLASSES:
+                self.peak = np.maximum.reduce(np.add(z, 0, out=self._room_d), axis=1)[:, None]
+                self.top = first_equal(self.d, 0)
+            else:
+                self.top = z.argmax(axis=1)
+                self.peak = z[self._at_top][:, None]
 
     @property
     def _at_top(self) -> tuple[Any, Any]:
@@ -147,10 +151,12 @@ class RowBlock:
         threads belong to the whole process.
         """
         if self.n_classes >= FEW_CLASSES:
-            return np.einsum("ij->i", several(x))[0 if self.is_single else (slice(None), None)]
-        if self.is_single:  # in the same order: a plain sum of adjacent numbers would add them in pairs
-            return np.add.accumulate(x, axis=1)[0, -1]
-        return np.add.reduce(x, axis=1)[:, None]  # class by class, for all rows at once
+            sums = np.einsum("ij->i", several(x))[: len(x), None]
+        elif len(x) == 1:  # in the same order: a plain sum of adjacent numbers would add them in pairs
+            sums = np.add.accumulate(x, axis=1)[:, -1:]
+        else:
+            sums = np.add.reduce(x, axis=1)[:, None]  # class by class, for all rows at once
+        return sums[0, 0] if self.is_single else sums
 
     def _dot(self, e: Floats, d: Floats) -> Any:
         """Return the row sums of e d; of few classes, e is overwritten by the products."""
@@ -258,9 +264,15 @@ class RowBlock:
         at = self._at_top
         for _ in range(min(2, self.n_classes - 1)):
             gaps[at] = -np.inf
-            at = (0, gaps.argmax()) if self.is_single else (at[0], gaps.argmax(axis=1))
-            found = gaps[at]
-            gap = -float(found) if self.is_single else -found.astype(np.float64)[:, None]
+            if self.is_single:
+                at = (0, gaps.argmax())
+                gap = -gaps.item(at)
+            elif self.n_classes < FEW_CLASSES:
+                found = np.maximum.reduce(gaps, axis=1)[:, None]
+                at, gap = (at[0], first_equal(gaps, found)), -found.astype(np.float64)
+            else:
+                at = (at[0], gaps.argmax(axis=1))
+                gap = -gaps[at].astype(np.float64)[:, None]
             third = gap if all_possible else np.where(gap <= limit, gap, third)
         return third.item() if self.is_single and not all_possible else third, -mean
 
@@ -330,26 +342,68 @@ class RowBlock:
         slopes: Vector,
         scales: Sequence[Matrix | float],
         weights: Sequence[float],
+        uniform: float | None = None,
     ) -> Floats:
-        """Return sum_j w_j softmax(-scale_j map(-log softmax(z / T0))), or its logarithm."""
-        beta, table, shares = 1 / float(reference), MapTable.kept(knots, slopes), np.array(weights)
-        log_s = self.log_sum(beta)
-        # A map needs six arrays for the rows it is applied to.
-        size = max(1, MIXED_NUMBERS // (max(len(shares), 6) * self.n_classes))
-        if self.is_single:
-            stacked = np.array(scales)[:, None]
+        """Return sum_j w_j softmax(-scale_j map(-log softmax(z / T0))) + uniform, or its logarithm."""
+        beta, table = 1 / float(reference), MapTable.kept(knots, slopes, self.z.dtype)
+        log_s, d = self._working(self.log_sum(beta)), self.d
+        room = np.empty_like(d) if self._room_e is None else self._room_e
+        gaps = mapped_gaps(d, self._at_top, log_s, beta, table, room)
+        columns = [self._working(scale) for scale in scales]
+        # A NaN is not above -inf either, and its row is refused later.
+        masked = None if self.bounded or self.z.min(initial=np.inf) > -np.inf else self.z == -np.inf
+        if not uniform:
+            mix = self._log_mixed if self.log else self._mixed
+            mixture = mix(gaps, columns, weights, room)
+            if masked is not None and self.log:
+                mixture[masked] = -np.inf
+            # Rounded weights may sum to more than 1.
+            mixture[self._at_top] = np.minimum(mixture[self._at_top], 0 if self.log else 1)
         else:
-            stacked = np.array([np.broadcast_to(np.ravel(scale), self.n_rows) for scale in scales])
-        if self.n_rows <= size:
-            u = kernels.map_logits(self.z, self._at_top, self.peak, log_s, beta, table, bounded=self.bounded)
-            return mixed(u, stacked, shares, log=self.log).astype(self.z.dtype, copy=False)
-        result = np.empty_like(self.z) if self._out is None else self._out
-        room = np.empty(len(shares) * size * self.n_classes)
-        for at in row_slices(self.n_rows, size):
-            top = np.arange(at.stop - at.start), self.top[at]
-            u = kernels.map_logits(self.z[at], top, self.peak[at], log_s[at], beta, table)
-            result[at] = mixed(u, stacked[:, at], shares, room, log=self.log)
-        return result
+            possible = self.n_classes if masked is None else np.sum(~masked, axis=1, keepdims=True)
+            mixture = self._mixed(gaps, columns, weights, room)
+            mixture += np.divide(uniform, possible).astype(self.z.dtype)
+            if masked is not None:
+                mixture[masked] = 0
+            mixture = self._log_of(mixture) if self.log else mixture
+        if self._out is None:
+            return np.ascontiguousarray(mixture)
+        self._out[:] = mixture
+        return self._out
+
+    def _mixed(
+        self, gaps: Floats, scales: Sequence[Floats | float], weights: Sequence[float], room: Floats
+    ) -> Floats:
+        """Return sum_j w_j softmax(scale_j gaps)."""
+        number, total = self.z.dtype.type, np.zeros_like(gaps)
+        for scale, weight in zip(scales, weights, strict=True):
+            part = np.multiply(gaps, scale, out=room)
+            np.exp(part, out=part)
+            part *= number(weight) / self._sum(part)
+            total += part
+        return total
+
+    def _log_mixed(
+        self, gaps: Floats, scales: Sequence[Floats | float], weights: Sequence[float], room: Floats
+    ) -> Floats:
+        """Return the logarithm of sum_j w_j softmax(scale_j gaps), accurate where probabilities underflow."""
+        number, total = self.z.dtype.type, np.full_like(gaps, -np.inf)
+        for scale, weight in zip(scales, weights, strict=True):
+            part = gaps * scale
+            part += np.log(number(weight) / self._sum(np.exp(part, out=room)))
+            np.logaddexp(total, part, out=total)
+        return total
+
+    def _log_of(self, probs: Floats) -> Floats:
+        """Return the logarithm; nothing cancels in that of a top class that is almost certain."""
+        top = probs[self._at_top]
+        probs[self._at_top] = 0
+        others = self._sum(probs)
+        rest = np.log1p(-np.minimum(others if self.is_single else others[:, 0], 1))
+        with np.errstate(divide="ignore"):
+            logs: Floats = np.log(probs, out=probs)
+            logs[self._at_top] = np.where(top > 0.5, rest, np.log(top))
+        return logs
 
     def shift_classes(self, output: Floats, log_ratio: Vector) -> Floats:
         """Return probabilities, or log-probabilities, under new class frequencies, in place."""
@@ -384,6 +438,16 @@ class RowBlock:
         scaled = np.multiply(self.d, self._working(beta), order="C")  # sums depend on the layout
         floored = np.maximum(scaled - self._working(self.log_sum(beta)), self.z.dtype.type(LOG_PROB_FLOOR))
         return np.where(scaled > -IMPOSSIBLE, floored, self.z.dtype.type(-np.inf))
+
+
+def first_equal(x: Floats, value: Any) -> Indices:
+    """Return the first of few columns where x is equal to the value, or 0: by vector loops, unlike argmax."""
+    n_columns = x.shape[1]
+    places = np.equal(x, value).view(np.uint8)
+    places *= np.arange(n_columns, 0, -1, dtype=np.uint8)
+    found: Indices = n_columns - np.maximum.reduce(places, axis=1).astype(np.intp)
+    found[found == n_columns] = 0
+    return found
 
 
 def kernels_of_size(size: int) -> AbstractContextManager[None]:

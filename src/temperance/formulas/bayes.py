@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from temperance.core.features import (
-    ALMOST_ZERO,
     MAX_INTERACTING,
     SHAPE_FEATURES,
     RowFeatures,
@@ -95,9 +94,10 @@ class BayesianFormula(TemperatureFormula):
     def calibrate(self, rows: RowFeatures) -> Array:
         """Return outputs averaged over the posterior of log T, mixed with a little of the uniform."""
         share = 1.0 - self.uniform_weight
-        weights = [*[weight * share for weight in NODE_WEIGHTS], self.uniform_weight]
-        scales = [*self._scales(rows), ALMOST_ZERO]
-        output = rows.mapped_mixture(self.reference, self.map_knots, self.map_slopes, scales, weights)
+        weights = [weight * share for weight in NODE_WEIGHTS]
+        output = rows.mapped_mixture(
+            self.reference, self.map_knots, self.map_slopes, self._scales(rows), weights, self.uniform_weight
+        )
         if self.bias_weights is None:
             return output
         kinds = self.bias_weights, self.bias_betas, self.biases, self.interactions
