@@ -225,7 +225,7 @@ def test_compare_and_evaluate_print_the_same_intervals(dtype, run, files, judged
     compared = run("compare", "val.npz", "narrow.npz", "-m", "ts", "--json").json
     assert told["metrics"] == compared["methods"]["ts"]["scores"]
     assert run("evaluate", "narrow.npz", "--json").json["draws"] == DRAWS
-    assert set(told["tests"]) == {"spiegelhalter", "cox", "kuiper", "kolmogorov_smirnov"}
+    assert set(told["tests"]) == {"spiegelhalter", "cox", "kuiper", "kolmogorov_smirnov", "cox_classes"}
 
 
 @pytest.mark.parametrize("dtype", TYPES)

@@ -139,7 +139,7 @@ def test_the_same_warning_appears_once(capsys):
 
 
 def test_options_about_reading_files_are_in_a_group_of_their_own():
-    for name in ("compare", "fit", "apply", "evaluate", "check", "adapt"):
+    for name in ("compare", "fit", "apply", "evaluate", "automate", "check", "adapt"):
         options, reading = cli_help(name).split("Reading files:\n")
         for one in ReadOptions.described():
             spelled = "--input" if one.name == "kind" else f"--{one.name.replace('_', '-')}"
@@ -163,7 +163,12 @@ def test_an_error_on_a_terminal_wraps_at_words(run, on_terminal, monkeypatch):  
 
 
 MISSING = ["fit no.npz -o a.json", "evaluate no.npz", "apply no.json no.npz -o a.npz", "compare no.npz"]
-MISSING += ["check no.json no.npz", "adapt no.json no.npz -o a.json", "show no.json"]
+MISSING += [
+    "check no.json no.npz",
+    "adapt no.json no.npz -o a.json",
+    "show no.json",
+    "automate no.json no.npz",
+]
 
 
 @pytest.mark.parametrize("words", MISSING)

@@ -42,6 +42,7 @@ COMMANDS = {
     "check": ("check", "cal.json", "test.npz", "--history", "new.jsonl"),
     "evaluate": ("evaluate", "test.npz", "--draws", "20"),
     "evaluate with a calibrator": ("evaluate", "task.npz", "-c", "cal.json", "--draws", "20"),
+    "automate": ("automate", "cal.json", "test.npz", "--max-error", "0.4", "-o", "rule.json"),
     "export": ("export", "cal.json", "new.onnx"),
 }
 

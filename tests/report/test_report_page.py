@@ -302,7 +302,7 @@ def test_each_test_is_shown_before_and_after(comparison):
     assert "before: statistic, p-value" in shown
     assert f"with {tried}: statistic, p-value" in shown
     for scores in (comparison.results[name].scores for name in ("none", tried)):
-        assert len(scores.tests) == 4
+        assert len(scores.tests) == 5
         for _, statistic, p_value in scores.shown_tests():
             assert re.search(f"<td>{statistic}, p (= )?{p_value}</td>", shown)
         assert scores.tests["cox"].words in shown

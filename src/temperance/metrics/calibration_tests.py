@@ -314,7 +314,7 @@ def cox_classes(
     ----------
     .. [1] Cox (1958). Two further applications of a model for binary regression.
        doi:10.1093/biomet/45.3-4.562
-    .. [2] van Hoorde et al. (2014). Assessing calibration of multinomial risk prediction models.
+    .. [2] Hoorde et al. (2014). Assessing calibration of multinomial risk prediction models.
        doi:10.1002/sim.6114
 
     Examples

@@ -1,0 +1,85 @@
+"""`temperance automate` and `evaluate --costs`: as in the library, written to a file, or refused."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from running import plain_and_narrow
+
+from temperance import decisions, load, serving
+
+
+@pytest.fixture
+def cal(files, calibrator):
+    """Return the calibrator in the file cal.json, beside the files of rows."""
+    return calibrator
+
+
+def test_the_rule_is_that_of_the_library_and_is_in_the_file(run, cal, judged):
+    wanted = cal.automate(judged.logits, judged.labels, 0.4).automation_
+    assert wanted.threshold is not None
+    done = run("automate", "cal.json", "test.npz", "--max-error", "0.4", "-o", "rule.json").succeeded()
+    plain_and_narrow(done.out)
+    assert wanted.words in " ".join(done.out.split())
+    assert "Saved to rule.json" in done.out
+    np.testing.assert_array_equal(
+        serving.load("rule.json").decide(judged.logits),
+        cal.automate(judged.logits, judged.labels, 0.4).decide(judged.logits),
+    )
+    assert wanted.words in " ".join(run("show", "rule.json").succeeded().out.split())
+    assert not hasattr(load("cal.json"), "automation_")
+    told = run("automate", "cal.json", "test.npz", "--max-error", "0.4", "--json").json
+    assert {name: told[name] for name in wanted.to_dict()} == wanted.to_dict()
+    assert told["out"] is None
+
+
+def test_a_class_is_given_by_name_or_column(run, cal, judged):
+    by_column = run("automate", "cal.json", "test.npz", "--positive", "1", "--json").json
+    assert (by_column["positive"], by_column["positive_name"]) == (1, None)
+    run("automate", "cal.json", "test.npz", "--positive", "cat").failed(
+        2, "positive must be a column from 0 to 3"
+    )
+    content = json.loads(Path("cal.json").read_text()) | {"class_names": ["cat", "1", "dog", "cow"]}
+    Path("named.json").write_text(json.dumps(content))
+    by_name = run("automate", "named.json", "test.npz", "--positive", "dog", "--json").json
+    assert (by_name["positive"], by_name["positive_name"]) == (2, "dog")
+    assert run("automate", "named.json", "test.npz", "--positive", "1", "--json").json["positive_name"] == "1"
+
+
+def test_few_rows_and_the_rows_of_the_fit_are_told(run, cal, judged):
+    np.savez("few.npz", logits=judged.logits[:30], labels=judged.labels[:30])
+    assert "No threshold: 30 rows" in run("automate", "cal.json", "few.npz").succeeded().out
+    assert "found the rows of the fit" in run("automate", "cal.json", "val.npz").err
+
+
+def test_inputs_are_not_overwritten(run, cal):
+    run("automate", "cal.json", "test.npz", "-o", "cal.json", "--force").failed(
+        2, "must not be an input file"
+    )
+
+
+@pytest.mark.parametrize("name", ["costs.csv", "costs.npy", "costs.txt"])
+def test_costs_are_those_of_the_library(run, cal, judged, name):
+    costs = np.column_stack([1 - np.eye(4), np.full(4, 0.3)])
+    if name.endswith("npy"):
+        np.save(name, costs)
+    else:
+        np.savetxt(name, costs, delimiter="," if name.endswith("csv") else " ")
+    wanted = decisions.evaluate_costs(cal.predict_proba(judged.logits), judged.labels, costs)
+    told = run("evaluate", "test.npz", "-c", "cal.json", "--draws", "20", "--costs", name, "--json").json
+    assert told["costs"] == json.loads(json.dumps(wanted.to_dict()))
+    shown = run("evaluate", "test.npz", "-c", "cal.json", "--draws", "20", "--costs", name).succeeded().out
+    assert f"Mean cost of the cheapest decisions: {wanted.realised.value:.4g} (" in shown
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("1,2\n3,x\n", "bad.csv: must hold a matrix of numbers without names"),
+        ("1,2\n3,4\n", "costs must be a matrix with a row for each of 4 true classes"),
+    ],
+)
+def test_a_file_without_costs_is_refused(run, files, content, message):
+    Path("bad.csv").write_text(content)
+    run("evaluate", "test.npz", "--draws", "20", "--costs", "bad.csv").failed(2, message)
