@@ -45,7 +45,6 @@ numpydoc_show_class_members = False  # the template of a class lists its methods
 numpydoc_xref_param_type = False
 
 
-
 def linkcode_resolve(domain, info):
     """Return the address of the lines of a public name in the repository."""
     value = sys.modules.get(info["module"])
