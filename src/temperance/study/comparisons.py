@@ -95,7 +95,7 @@ class PairedScores:
 
     @property
     def dataset_of(self) -> Indices:
-        """For each task, the number of its data set."""
+        """The number of the data set of every task."""
         return pd.factorize(np.array([task.dataset for task in self.tasks], object), sort=True)[0]
 
     @property
@@ -226,9 +226,9 @@ def rank_methods(
 
 
 def friedman(ranks: Matrix) -> tuple[float, float]:
-    """Return Friedman's statistic of ranks, a row for each task, and its p-value.
+    """Return Friedman's statistic of ranks, one row per task, and its p-value.
 
-    `scipy.stats.friedmanchisquare` needs three methods; a study may compare two.
+    `scipy.stats.friedmanchisquare` needs three methods; a study can compare two.
 
     Examples
     --------
@@ -267,7 +267,7 @@ def _groups(names: Sequence[str], mean: Vector, difference: float) -> tuple[tupl
 
 @dataclass(frozen=True, eq=False)
 class WinRates:
-    """Shares of tasks on which the method of a row beats that of a column. A tie counts half.
+    """Shares of tasks on which the method of a row beats the method of a column. A tie counts half.
 
     Attributes
     ----------
@@ -343,7 +343,7 @@ def win_rates(
 
 
 def _paired_draws(results: Results, scores: PairedScores) -> Iterator[Matrix]:
-    """Yield, for each task, the scores of the draws that all methods have."""
+    """Yield, per task, the scores of the draws that all methods have."""
     every = results.draws(scores.metric, scores.n).unstack("method").reindex(columns=scores.methods)
     for name in scores.means.index:
         own = every.loc[name]
@@ -354,7 +354,7 @@ def _paired_draws(results: Results, scores: PairedScores) -> Iterator[Matrix]:
 
 
 def _won_and_tied(losses: Matrix) -> tuple[Matrix, Matrix]:
-    """Return, for each row, which methods beat and which tie with each other."""
+    """Return, per row, which methods beat and which tie with each other."""
     ours, theirs = losses[:, :, None], losses[:, None, :]
     return (ours < theirs).astype(np.float64), (ours == theirs).astype(np.float64)
 

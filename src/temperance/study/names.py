@@ -1,4 +1,4 @@
-"""Display names of data sets and models: those of known tasks, and a rule for all others.
+"""Display names of data sets and models: names of known tasks, and a rule for all others.
 
 A task file is named `dataset__model`. A known part has its usual name. Any other is shown unchanged, except
 that two underscores in a model become a slash, since lm-evaluation-harness writes `org/model` as

@@ -173,10 +173,10 @@ def to_latex(table: Table | Summary) -> str:
 
 
 def to_csv(table: Table | Summary) -> str:
-    """Return a table as CSV: a column for each method, and one for its standard error, such as `hts_se`.
+    """Return a table as CSV: one column per method, and one for its standard error, such as `hts_se`.
 
     `rows` is the number of rows that methods were fitted to. Missing values are empty. Ranks and improvements
-    have a line for each method, win rates one for each pair.
+    have one line per method, win rates one per pair.
 
     Parameters
     ----------
@@ -262,7 +262,7 @@ def shown_difference(difference: float, error: float, unit: Unit) -> str:
 
 
 def _data(table: Table) -> pd.DataFrame:
-    """Return the scores of tasks, and the paper's, with a column for each method and its standard error."""
+    """Return the scores of tasks, and the paper's, with one column per method and its standard error."""
     lines = table.of_kind("task", "paper")
     tasks = lines["task"]
     names = {

@@ -206,7 +206,7 @@ def make_table(
 
 
 class _Line(NamedTuple):
-    """A line of a table while it is made: its names and, for each method, its numbers."""
+    """A line of a table while it is made: its names and, per method, its numbers."""
 
     dataset: str
     kind: Kind
@@ -235,7 +235,7 @@ def papers_task(results: Results, task: TaskFile) -> _paper.PaperTask | None:
 def difference(
     ours: pd.Series, error: pd.Series, draws: pd.Series, paper: pd.Series, unit: Unit
 ) -> tuple[pd.Series, pd.Series]:
-    """Return, for each method, ours minus the paper's, and its standard error; nan where there is none.
+    """Return, per method, ours minus the paper's, and its standard error; nan where there is none.
 
     The paper has no standard errors: its draws are assumed to vary as ours do, so with as many draws its
     error equals ours. If ours is unknown, or rounds to zero, the rounding of the paper's number dominates,
