@@ -1,9 +1,15 @@
 """Settings of the documentation site, which `make docs` builds from a copy of this folder."""
 
+import inspect
+import sys
 import warnings
+from pathlib import Path
 
 import temperance
 
+sys.path.insert(0, str(Path(__file__).parent))  # site_extension
+
+REPOSITORY = "https://github.com/OWNER/temperance"
 project = "temperance"
 author = "The temperance developers"
 project_copyright = "The temperance developers, Apache-2.0"
@@ -14,25 +20,44 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.linkcode",
     "sphinx_gallery.gen_gallery",
+    "site_extension",
 ]
-exclude_patterns = ["tutorials"]
+exclude_patterns = ["tutorials", "samples/*.py"]
 templates_path = ["_templates"]
 default_role = "code"  # `name` in a docstring is code, as in Markdown
 nitpicky = True
 suppress_warnings = ["config.cache"]  # the sorting function of the gallery cannot be pickled
 
 # Markdown
-myst_enable_extensions = ["colon_fence", "deflist"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+html_math_renderer = "mathml"
 myst_heading_anchors = 4
 
-# API reference: one page for each public name; numpydoc reads the docstrings
+# API reference: one page per public name; numpydoc reads the docstrings
 autosummary_generate = True
 autosummary_imported_members = False
 autodoc_typehints = "none"  # the docstrings have the types
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False  # the template of a class lists its methods
 numpydoc_xref_param_type = False
+
+
+def linkcode_resolve(domain, info):
+    """Return the address of the lines of a public name in the repository."""
+    value = sys.modules.get(info["module"])
+    for part in info["fullname"].split("."):
+        value = getattr(value, part, None)
+    value = inspect.unwrap(getattr(value, "fget", None) or value) if value is not None else None
+    try:
+        path, (lines, start) = inspect.getsourcefile(value), inspect.getsourcelines(value)
+    except TypeError:  # a value, such as a field with a default
+        return None
+    place = Path(path).relative_to(Path(temperance.__file__).parent)
+    return f"{REPOSITORY}/blob/v{release}/src/temperance/{place}#L{start}-L{start + len(lines) - 1}"
+
 
 # Tutorials: scripts that the build runs; an error in one of them stops the build
 sphinx_gallery_conf = {
@@ -56,6 +81,9 @@ html_theme = "furo"
 html_title = f"temperance {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
+pygments_style = "friendly"
+pygments_dark_style = "github-dark"
 html_copy_source = False
 html_show_sphinx = False
 

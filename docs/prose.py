@@ -78,6 +78,7 @@ def without_code(text):
     text = re.sub(r"<!-- generated:.*?<!-- end -->", blank, text, flags=re.DOTALL)
     text = re.sub(r"<!--.*?-->", blank, text, flags=re.DOTALL)
     text = re.sub(r"^(?: {4,}|\t)(?![-*0-9|]).*$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"\$\$.+?\$\$|\$[^$\n]+\$", "`x`", text)
     text = re.sub(r"(``.+?``|`[^`]*`)", lambda code: "`x`" + blank(code), text)
     text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
     return re.sub(r"\"[^\"\n]{0,80}\"|<[^>\n]+>", "`x`", text)

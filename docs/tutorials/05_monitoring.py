@@ -2,8 +2,9 @@
 Monitor a calibrator, week by week
 ==================================
 
-A calibrator is in use. Weeks later the camera is replaced, the users change, or the labels do. This
-tutorial checks a calibrator every week, with labels and without, and acts when it has to.
+A calibrator is in use. Weeks later the camera is replaced, the users change, or the labels
+do. This tutorial checks a calibrator every week, with labels and without, and acts when it
+has to.
 """
 
 # %%
@@ -28,10 +29,10 @@ history = Path(tempfile.mkdtemp()) / "history.jsonl"
 # %%
 # One check a week
 # ----------------
-# Every week 500 labelled rows arrive. In week 9 a new camera makes the classifier overconfident:
-# its logits become 1.6 times as large. The history file keeps the evidence, so that each check
-# continues from the last one. Look after every check if you like: over all of them, the probability
-# of a false alarm is at most 5%.
+# Every week 500 labelled rows arrive. In week 9 a new camera makes the classifier
+# overconfident: its logits become 1.6 times as large. The history file keeps the evidence,
+# so that each check continues from the last one. Look after every check if you like: over
+# all of them, the probability of a false alarm is at most 5%.
 checks = []
 for week in range(1, 21):
     rows = slice(2000 + 500 * week, 2500 + 500 * week)
@@ -47,9 +48,9 @@ for week in range(1, 21):
     print(f"week {week:2}  e-value {np.exp(found.log_e):10.3g}  {found.state}")
 
 # %%
-# The e-value measures the evidence of a change. It stays near or below 1 while nothing changes, and
-# at 20 the check raises an alarm. Before that, "watch" means that the gap of the last checks is
-# outside the allowed range.
+# The e-value measures the evidence of a change. It stays near or below 1 while nothing
+# changes, and at 20 the check raises an alarm. Before that, "watch" means that the gap of
+# the last checks is outside the allowed range.
 figure, ax = plt.subplots()
 ax.plot(range(1, 21), [found.log_e / np.log(10) for found in checks], marker="o")
 ax.axhline(np.log10(20), color="#b3261e", linestyle="--", label="alarm: 20")
@@ -67,8 +68,9 @@ print(*(textwrap.fill(sentence, 88) for sentence in first.sentences), sep="\n")
 # %%
 # Without labels
 # --------------
-# Labels often come late. Without them the check compares the predictions with the predictions at
-# the fit: it can see that they differ, but not whether they are still correct.
+# Labels often come late. Without them the check compares the predictions with the
+# predictions at the fit: it can see that they differ, but not whether they are still
+# correct.
 unlabelled = monitoring.check(cal, 1.6 * task.logits[-500:])
 print(*(textwrap.fill(sentence, 88) for sentence in unlabelled.sentences), sep="\n")
 

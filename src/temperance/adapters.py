@@ -48,7 +48,7 @@ class SklearnCalibration(BaseEstimator):  # type: ignore[misc]
     """Calibration by scikit-learn's `CalibratedClassifierCV`, fitted to logits.
 
     As in scikit-learn, a class without rows gets probability 0. `sigmoid` and `isotonic` treat each class
-    against the rest, and may change the predicted class.
+    against the rest, and can change the predicted class.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class ProbmetricsCalibration(BaseEstimator):  # type: ignore[misc]
 
     Examples
     --------
-    `fit` needs `pip install "temperance[rivals]"`. As every method, it is copied, unfitted, for each fit:
+    `fit` needs `pip install "temperance[rivals]"`. As every method, it is cloned, unfitted, per fit:
 
     >>> from temperance.adapters import ProbmetricsCalibration
     >>> ProbmetricsCalibration("svs").get_params()

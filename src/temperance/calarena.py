@@ -27,7 +27,7 @@ class CalArenaCalibrator(BaseEstimator):  # type: ignore[misc]
     Notes
     -----
     The logits are the logarithms of the probabilities. Small ones are raised to the `probability_floor` of
-    the calibration rows, since a label may be a class with probability 0.
+    the calibration rows, since a label can be a class with probability 0.
 
     References
     ----------

@@ -2,10 +2,10 @@
 
 One JSON object, versioned, data only; numbers have enough digits to read back the same float64. Fields and
 formulas are described in docs/file-format.md. A field says where in the `Model` its value is: `n_rows`, or
-`record.date`. Reading and writing walk the same tables, one for each object of the file.
+`record.date`. Reading and writing walk the same tables, one per object of the file.
 
 Every field is checked before use, and reading runs no code of the file: the method's name is looked up in the
-table of methods. The model needs NumPy alone, so a service (`temperance.serving`) can read a file without the
+table of methods. The model needs only NumPy, so a service (`temperance.serving`) can read a file without the
 estimators.
 
 Changing the format: a new optional field is an entry here and the attribute that holds it; it needs no new
@@ -219,7 +219,7 @@ KNOWN = {*REQUIRED, *OBJECTS, *(field.name for field in NAMES_AND_NOTES)}
 
 
 def load(path: str | Path) -> Calibrator:
-    """Read a calibrator back; its predictions are the same to the bit.
+    """Read a calibrator back; its predictions are bit-identical.
 
     Fields that this version does not know are kept, and saved again.
 
@@ -382,7 +382,7 @@ def _check_predictions(model: Model) -> None:
 
 @contextmanager
 def _reporting_model_errors() -> Iterator[None]:
-    """Turn any error into one about the file: numbers that pass each check may still fail together."""
+    """Turn any error into one about the file: numbers that pass each check can still fail together."""
     try:
         yield
     except Exception as error:

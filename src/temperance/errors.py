@@ -223,7 +223,7 @@ def guess(value: object, choices: Iterable[str]) -> str:
 
 
 def on_one_line(text: object) -> str:
-    """Return text without line breaks and control characters, which names in a file may have."""
+    """Return text without line breaks and control characters, which names in a file can have."""
     return "".join(
         sign if sign.isprintable() else sign.encode("unicode_escape", "surrogatepass").decode()
         for sign in str(text)
@@ -231,7 +231,7 @@ def on_one_line(text: object) -> str:
 
 
 class OutputExistsError(FileExistsError):
-    """The file to write exists already.
+    """The output file already exists.
 
     Parameters
     ----------

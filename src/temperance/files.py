@@ -125,7 +125,7 @@ def _remove_abandoned(target: Path) -> None:
 
 
 def check_writable(path: str | Path, *, overwrite: bool = False) -> None:
-    """Raise unless a file may be written at `path`; call it before the work whose result goes there."""
+    """Raise unless a file can be written at `path`; call it before the work whose result goes there."""
     from pathlib import Path
 
     given, target = Path(path), Path(path).resolve()
@@ -206,7 +206,7 @@ def read_regular_file(path: str | os.PathLike[str], *, most: int) -> bytes:
 
 
 def check_regular(path: str | os.PathLike[str]) -> None:
-    """Raise for a pipe or a device, whose content may never arrive or never end."""
+    """Raise for a pipe or a device, whose content might never arrive or never end."""
     try:
         mode = os.stat(path).st_mode  # noqa: PTH116
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""JSON objects with checked fields: what a file of this package may hold, one record for each field.
+"""JSON objects with checked fields: what a file of this package can hold, one record per field.
 
 A table of `Field`s describes an object: the calibrator file (`calibrator_file`), the file of a prior
 (`population`) and a line of a history of checks (`monitoring.history`) each have theirs. Every field
@@ -82,7 +82,7 @@ def parse_object(content: bytes) -> dict[str, Any]:
 def plain_json(value: Any, where: str, depth: int = 0) -> Any:
     """Return a copy that JSON can hold: finite numbers, text, true, false, null, lists and objects.
 
-    NumPy numbers become Python numbers, tuples become lists. Anything else is an error, which names it by
+    NumPy numbers become Python numbers, tuples become lists. Anything else raises an error, which names it by
     `where` and has no full stop.
     """
     if depth > MAX_DEPTH:
@@ -129,7 +129,7 @@ def read_fields(
 ) -> dict[str, Any]:
     """Return the checked values of the fields that are given, by the attribute that will hold each.
 
-    With `only`, other fields are an error.
+    With `only`, other fields raise an error.
     """
     required = [field.name for field in table if not field.optional]
     check_names(what, given, required=required, known=[field.name for field in table] if only else None)
@@ -153,7 +153,7 @@ def write_fields(holder: object, table: Sequence[Field]) -> dict[str, Any]:
 
 
 def nested(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values by attribute, those such as "record.date" in a mapping for each holder.
+    """Return values by attribute, such as "record.date" in one mapping per holder.
 
     Examples
     --------

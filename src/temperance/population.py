@@ -65,7 +65,7 @@ class Population:
 
 
 def weak_population() -> Population:
-    """Return a weak prior: log T about 0, a scale of a half for each feature, a straight map."""
+    """Return a weak prior: log T about 0, a scale of a half per feature, a straight map."""
     return Population(
         intercept=np.array([0.0, 0.0]),
         intercept_scale=1.0,

@@ -1,10 +1,10 @@
-"""A calibrator file in a service: a small predictor that needs NumPy alone.
+"""A calibrator file in a service: a small predictor that needs only NumPy.
 
     predictor = temperance.serving.load("cal.json")
     probs = predictor.predict_proba(logits)                   # or, fitted on probabilities:
     probs = predictor.predict_proba(probs, from_probs=True)
 
-Its results are bit-identical to those of the estimator of `temperance.load`; it cannot be fitted or changed.
+Its results are bit-identical to the estimator of `temperance.load`; it cannot be fitted or changed.
 Loading it imports neither SciPy nor scikit-learn, which take ten times as long to import as NumPy.
 """
 
@@ -37,11 +37,11 @@ __all__ = ["Predictor", "load"]
 
 @dataclass(frozen=True, eq=False)
 class Predictor:
-    """A fitted calibrator that only predicts; it is immutable, and threads may share it.
+    """A fitted calibrator that only predicts; it is immutable and thread-safe.
 
-    Logits are (N, K) arrays, or (N,) for a binary classifier, the logit of class 1. They may have more axes;
-    that of the classes is where it was at the fit, or the last. A calibrator that was fitted on probabilities
-    takes these with from_probs=True, and refuses them as logits.
+    Logits are (N, K) arrays, or (N,) for a binary classifier, the logit of class 1. They can have more axes;
+    the classes are on the axis of the fit, or the last. A calibrator that was fitted on probabilities takes
+    these with from_probs=True, and rejects them as logits.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
 """Turn a file of logits into probabilities, block by block, bit-identical to computing all at once.
 
 The core reads an array in blocks whose number of rows depends only on the number of classes. So a part of the
-file that consists of whole blocks, read by the same kernels, gives the same bits as in the whole file.
+file that consists of whole blocks, read by the same kernels, gives bit-identical results to the whole file.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def probability_dtype(file: RowFile) -> np.dtype[Any]:
 def probabilities_of_file(
     calibrator: Calibrator | None, file: RowFile, progress: Callable[[float], None] | None = None
 ) -> NDArray[Any]:
-    """Return all probabilities to score: those of the file, if it has some and there is no calibrator.
+    """Return all probabilities to score: from the file, if it has some and there is no calibrator.
 
     Others are computed in float64, as in a comparison, so that both give the same numbers. Arrays that do not
     fit into memory are kept in a temporary file.

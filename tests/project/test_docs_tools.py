@@ -1,6 +1,7 @@
 """Tools that build the documentation: broken links are found; each name and command has its place."""
 
 import importlib.util
+import inspect
 from pathlib import Path
 
 import pytest
@@ -61,3 +62,35 @@ def test_the_reference_has_the_help_of_each_command(tmp_path):
         assert f"Usage: temperance {name}" in page
         for below in getattr(command, "commands", {}):
             assert f"## temperance {name} {below}\n" in page
+
+
+@pytest.fixture
+def extension(monkeypatch):
+    pytest.importorskip("docutils")
+    for framework in ("torch", "onnx", "dask"):
+        pytest.importorskip(framework)
+    monkeypatch.syspath_prepend(str(DOCS))
+    return load("site_extension")
+
+
+def test_public_names_in_docstrings_are_links_and_other_words_are_not(extension):
+    assert extension.linked("as `compare` and `x`") == "as :py:obj:`compare <temperance.compare>` and `x`"
+    assert extension.linked("`metrics.nll`") == ":py:obj:`metrics.nll <temperance.metrics.nll>`"
+    assert extension.linked("``compare`` :py:obj:`compare`") == "``compare`` :py:obj:`compare`"
+
+
+def test_what_a_function_returns_and_what_is_related_comes_before_its_examples(extension):
+    import temperance
+
+    lines = inspect.getdoc(temperance.compare).splitlines()
+    extension.add_to_docstring(None, "function", "temperance.compare", temperance.compare, None, lines)
+    places = [lines.index(name) for name in ("Parameters", "Returns", "See Also", "Examples")]
+    assert places == sorted(places)
+    assert lines[places[1] + 2] == ":py:obj:`Comparison <temperance.comparison.Comparison>`"
+
+
+def test_see_also_names_exist(extension):
+    for name, related in extension.SEE_ALSO.items():
+        for full in (f"temperance.{name}", *related):
+            assert extension.TARGETS[full] == full
+            assert extension.purpose(full)

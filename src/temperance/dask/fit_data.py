@@ -1,7 +1,7 @@
 """Labelled rows in many parts: sums are computed where the rows are, and added up.
 
-Partial sums are added in the order of the rows, so the same parts give the same bits on any scheduler. What
-the workers do with one part are pure functions, which Dask may run again elsewhere.
+Partial sums are added in the order of the rows, so the same parts give bit-identical results on any
+scheduler. What the workers do with one part are pure functions, which Dask can run again elsewhere.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def check_dask_shape(array: da.Array, dim: int = -1) -> None:
 
 
 def lengths_of(array: da.Array) -> list[int]:
-    """Return the rows of each block; those of a frame may have to be counted."""
+    """Return the rows of each block; the rows of a frame must sometimes be counted."""
     if not np.isnan(array.chunks[0]).any():
         return [int(n) for n in array.chunks[0]]
     return list(compute(*(delayed(len)(block) for block in row_blocks(array))))
@@ -165,7 +165,7 @@ def _sum_of_weights(weights: NDArray[Any], start: int) -> float:
 
 
 def _checked_weights(weights: NDArray[Any], n_rows: int) -> Vector:
-    """Return the weights of a part, which may all be 0."""
+    """Return the weights of a part, which can all be 0."""
     if weights.dtype.kind in "fiub" and weights.shape == (n_rows,) and not weights.any():
         return np.zeros(n_rows)
     checked = check_sample_weight(weights, n_rows)
@@ -174,7 +174,7 @@ def _checked_weights(weights: NDArray[Any], n_rows: int) -> Vector:
 
 
 def _named_columns(labels: Any, n_classes: int, names: Names) -> NDArray[np.intp]:
-    """Return the columns of a part's labels, which may be names."""
+    """Return the columns of a part's labels, which can be names."""
     array = np.asarray(labels)
     return check_labels(array, len(array), n_classes, names)
 
@@ -321,7 +321,7 @@ class DaskFitData(FitData):
         return _add_arrays(sums), joined
 
     def objective(self, build: Build) -> DaskObjective:
-        """Return the objective that `build` makes for each part, as a mean over all rows."""
+        """Return the objective that `build` makes per part, as a mean over all rows."""
         return DaskObjective(self, build)
 
     def every(self, step: int) -> DaskFitData:
@@ -349,7 +349,7 @@ class DaskFitData(FitData):
         return DaskFitData(parts, self.lengths, self.n_classes, self.dtype, self.total_weight)
 
     def _tasks(self, name: str, job: Any, run: Callable[..., Any] = _run) -> list[Any]:
-        """Return a task for each part, which runs the job with it; their names show in the dashboard."""
+        """Return one task per part, which runs the job with it; their names show in the dashboard."""
         token, task = uuid4().hex, delayed(run, pure=False)
         return [
             task(job, part, self.n_rows * self.n_classes, dask_key_name=f"temperance-{name}-{token}-{i}")

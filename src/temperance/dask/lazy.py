@@ -88,7 +88,7 @@ def _on_block(block: NDArray[Any], work: Callable[..., Any], block_info: Any = N
 def map_probabilities(
     function: Callable[..., Any], probs: Any, floor: float | None, *, renormalise: bool | None = False
 ) -> da.Array:
-    """Apply a function to each block of probabilities with one floor, by default that of all blocks.
+    """Apply a function to each block of probabilities with one floor, by default the floor of all blocks.
 
     `temperance.logits_from_probs` calls it for a Dask collection.
 

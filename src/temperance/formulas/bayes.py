@@ -49,7 +49,7 @@ MIN_VARIANCE = 1e-30  # the square root has no derivative at 0
 
 @dataclass(frozen=True, eq=False)
 class BayesianFormula(TemperatureFormula):
-    """A map of log-probabilities, then a temperature for each row, and perhaps a class bias.
+    """A map of log-probabilities, then a temperature per row, and perhaps a class bias.
 
     Predictions need no covariance between classes. If columns are positions, no term belongs to a class.
     """
@@ -79,7 +79,7 @@ class BayesianFormula(TemperatureFormula):
     class_covariance: Array | None = shaped("K", SIZE + 1, default=None)
     """The covariance of v with the coefficients, and its variance."""
     max_entropy: Array | None = None
-    """log K of the fit, if the columns are positions: there may be more or fewer at use."""
+    """log K of the fit, if the columns are positions: there can be more or fewer at use."""
 
     @property
     def keeps_class(self) -> bool:
@@ -88,7 +88,7 @@ class BayesianFormula(TemperatureFormula):
 
     @property
     def any_columns(self) -> bool:
-        """Whether the number of columns may differ from that of the fit."""
+        """Whether the number of columns can differ from the fit."""
         return self.class_shift is None and self.bias_weights is None
 
     def calibrate(self, rows: RowFeatures) -> Array:
@@ -138,7 +138,7 @@ class BayesianFormula(TemperatureFormula):
         return self._log_temperature(rows)[1]
 
     def check(self) -> None:
-        """Raise if the numbers cannot be those of a fit."""
+        """Raise if no fit can give these numbers."""
         check_temperatures("reference", np.asarray(self.reference))
         check_limits(self.temperature_limits)
         if self.spread.min() < MIN_SPREAD:

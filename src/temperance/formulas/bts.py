@@ -32,7 +32,7 @@ class BinwiseFormula(TemperatureFormula):
         return rows.ops.take(self.temperatures, bin_of(self.edges, rows))
 
     def check(self) -> None:
-        """Raise if the edges or temperatures cannot be those of a fit."""
+        """Raise if no fit can give these edges or temperatures."""
         check_temperatures("temperatures", self.temperatures)
         if (np.diff(self.edges) < 0).any() or not (self.edges[0] >= 0 and self.edges[-1] <= 1):
             found = excerpt(self.edges.tolist())

@@ -25,7 +25,7 @@ class EnsembleFormula(Formula):
         return rows.mixture((1.0 / self.temperature, 1.0, ALMOST_ZERO), self.weights)
 
     def check(self) -> None:
-        """Raise if temperature or weights cannot be those of a fit."""
+        """Raise if no fit can give this temperature or these weights."""
         check_temperatures("temperature", np.asarray(self.temperature))
         if (self.weights < 0).any() or abs(self.weights.sum() - 1) > 1e-9:
             raise InputError(f"weights must be >= 0 and sum to 1; found {self.weights.tolist()}.")

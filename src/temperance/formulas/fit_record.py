@@ -129,7 +129,7 @@ class FitRecord:
     unknown_fields: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def describe(self) -> str:
-        """Return the names of the classes and the source of the fit, one line for each that is known."""
+        """Return the names of the classes and the source of the fit, one line per known one."""
         parts = [
             self.fitted_on and f"fitted on {self.fitted_on}",
             self.date and self.date[:10],

@@ -28,11 +28,11 @@ class LinearPredictorFormula(TemperatureFormula):
     entropy_weight: Array | None = None
     class_weights: Array | None = shaped("K", default=None)
     max_entropy: Array | None = None
-    """log K of the fit, if the columns are positions: there may be more or fewer at use."""
+    """log K of the fit, if the columns are positions: there can be more or fewer at use."""
 
     @property
     def any_columns(self) -> bool:
-        """Whether the number of columns may differ from that of the fit."""
+        """Whether the number of columns can differ from the fit."""
         return self.class_weights is None and self.max_entropy is not None
 
     def temperature_of(self, rows: RowFeatures) -> Array:
@@ -50,7 +50,7 @@ class LinearPredictorFormula(TemperatureFormula):
         return Softplus(self.temperature_limits[0], self.temperature_limits[1])
 
     def check(self) -> None:
-        """Raise if the limits cannot be those of a fit."""
+        """Raise if no fit can give these limits."""
         check_limits(self.temperature_limits)
         check_max_entropy(self.max_entropy)
 

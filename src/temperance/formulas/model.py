@@ -37,7 +37,7 @@ SHIFT = "log_prior_ratio"
 """Name of the one array that outputs depend on but the formula does not hold."""
 
 ONE_PER_ROW: dict[str, str] = {"temperature": "temperature_of", "log_temperature_std": "log_temperature_std"}
-"""The methods that give one number for each row, and the formula of each."""
+"""The methods that give one number per row, and the formula of each."""
 
 MAX_FEW_NUMBERS = 1 << 12  # logits of a request whose arithmetic takes less time than a pass over blocks
 MAX_BOUNDED = 1e15  # logit whose products cannot overflow
@@ -62,7 +62,7 @@ class Formula(ABC):
 
     @property
     def any_columns(self) -> bool:
-        """Whether logits may have more or fewer columns than at the fit: no number belongs to a column."""
+        """Whether logits can have more or fewer columns than at the fit: no number belongs to a column."""
         return True
 
     @abstractmethod
@@ -70,7 +70,7 @@ class Formula(ABC):
         """Return calibrated outputs of the rows, (..., K)."""
 
     def check(self) -> None:  # noqa: B027  most override it
-        """Raise if numbers of the right shapes cannot be those of a fit."""
+        """Raise if no fit can give these numbers, whose shapes are correct."""
 
     def arrays(self) -> dict[str, AnyArray]:
         """Return the fitted numbers by name, as they are saved and exported."""
@@ -122,7 +122,7 @@ class Model:
     solution: Solution
     standard_errors: Mapping[str, AnyArray] = field(default_factory=dict)
     temperature_quantiles: Vector | None = None
-    """5 %, 50 % and 95 % quantiles of T over the rows of the fit; None without a T."""
+    """5%, 50% and 95% quantiles of T over the rows of the fit; None without a T."""
     log_prior_ratio: Vector | None = None
     """Log ratios of the class frequencies at use and at fit, (K,); None if they agree."""
     class_counts: Vector | None = None
@@ -195,7 +195,7 @@ def logits_for(model: Model, given: Any, from_probs: bool | None) -> tuple[Any, 
     """Return the logits of given rows, and what is known of them: False if they are logits for sure.
 
     Of probabilities they are the logarithms, with the floor of the fit, so that 0 always means the same, and
-    divided by their sum if those of the fit were.
+    divided by their sum if the rows of the fit were.
     """
     if not from_probs:
         return given, from_probs
@@ -253,7 +253,7 @@ def apply_to_rows(
     values: NDArray[Any] | BFloat16,
     whole: NDArray[Any] | BFloat16 | None = None,
 ) -> AnyArray:
-    """Return what `method` gives for an array with a row for each prediction and a column for each class.
+    """Return what `method` gives for an array with one row per prediction and one column per class.
 
     If the rows are a part of a `whole`, messages are about all of its invalid rows.
     """
@@ -299,7 +299,7 @@ def evaluate(model: Model, method: str, rows: RowFeatures) -> Array:
 def check_columns(model: Model, shape: tuple[int, ...], dim: int) -> None:
     """Raise unless logits of this shape have as many classes in the axis `dim` as the model.
 
-    Positions may be more or fewer than at the fit.
+    Positions can be more or fewer than at the fit.
     """
     wanted = (
         f"this {model.name} was fitted on {model.n_classes} classes, so logits must have {model.n_classes} "

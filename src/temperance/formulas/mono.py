@@ -30,7 +30,7 @@ class MonotoneFormula(Formula):
         return rows.mapped_mixture(self.reference, self.map_knots, self.map_slopes, [1.0], [1.0])
 
     def check(self) -> None:
-        """Raise if the numbers cannot be those of a fit."""
+        """Raise if no fit can give these numbers."""
         check_temperatures("reference", np.asarray(self.reference))
         check_map(self.map_knots, self.map_slopes)
 

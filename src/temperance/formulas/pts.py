@@ -32,7 +32,7 @@ class NetworkFormula(TemperatureFormula):
 
     @property
     def any_columns(self) -> bool:
-        """Whether the number of columns may differ from that of the fit: it is that of the inputs."""
+        """Whether the number of columns can differ from the fit: it is the number of inputs."""
         return False
 
     def temperature_of(self, rows: RowFeatures) -> Array:
@@ -44,7 +44,7 @@ class NetworkFormula(TemperatureFormula):
         return Softplus(self.temperature_limits[0], self.temperature_limits[1]).temperature(a, ops)
 
     def check(self) -> None:
-        """Raise if the numbers cannot be those of a fit."""
+        """Raise if no fit can give these numbers."""
         check_limits(self.temperature_limits)
         if not (self.input_scale > 1e-100).all():
             raise InputError(f"input_scale must be > 0; found {self.input_scale.min():g}.")

@@ -23,5 +23,5 @@ class SingleTemperatureFormula(TemperatureFormula):
         return self.temperature
 
     def check(self) -> None:
-        """Raise if the temperature cannot be that of a fit."""
+        """Raise if no fit can give this temperature."""
         check_temperatures("temperature", np.asarray(self.temperature))

@@ -64,7 +64,7 @@ class Logits:
         return wrap_like(self.given, result)
 
     def flat(self, values: NDArray[Any], name: str) -> NDArray[Any]:
-        """Return labels or weights, which have the shape without the classes, as one for each row."""
+        """Return labels or weights, which have the shape without the classes, as one per row."""
         if self.binary:
             return values
         if values.shape == self.leading:
@@ -119,7 +119,7 @@ def _is_dask(values: Any) -> bool:
 def open_logits(logits: Any, dim: int = -1) -> Logits:
     """Open any supported container as an (N, K) array of logits, without reading them.
 
-    Arrays may have more axes; `dim` is that of the classes.
+    Arrays can have more axes; `dim` is the axis of the classes.
     """
     given = _unwrap(logits)
     shape, n_axes = tuple(given.shape), max(1, len(given.shape))
@@ -231,7 +231,7 @@ class Beside:
 
 
 def names_of(logits: Any, classes: Any, n_classes: int) -> Names | None:
-    """Return the class names: as given, or else those of a data frame's columns."""
+    """Return the class names: as given, or else the names of a data frame's columns."""
     if classes is not None:
         return check_classes(classes, n_classes)
     names = column_names(logits)
@@ -260,7 +260,7 @@ def open_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
 
 
 def as_numpy(values: Any) -> NDArray[Any]:
-    """Return labels or weights as an array; a tensor may be on any device."""
+    """Return labels or weights as an array; a tensor can be on any device."""
     if _is_tensor(values):
         held = values.detach().cpu()
         return np.asarray((held.float() if held.dtype == sys.modules["torch"].bfloat16 else held).numpy())
@@ -355,7 +355,7 @@ def check_column_names(
     argument: str = "logits",
     names: str = "cal.get_feature_names_out()",
 ) -> None:
-    """Raise if the columns of a data frame, or their order, differ from those of the fit.
+    """Raise if the columns of a data frame, or their order, differ from the fit.
 
     The advice calls the frame by its `argument`, and names the expression that has the `names`.
     """
@@ -378,7 +378,7 @@ def check_column_names(
 def numbers_of(frame: Any) -> Any:
     """Return an input for NumPy: for a frame of nullable or Arrow numbers, the numbers as floats.
 
-    NumPy alone would convert these to objects. A missing number is NaN.
+    NumPy itself would convert these to objects. A missing number is NaN.
     """
     if not (hasattr(frame, "iloc") and hasattr(frame, "dtypes")):
         return frame

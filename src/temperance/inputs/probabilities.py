@@ -2,7 +2,7 @@
 
 A calibrator cannot use the logarithm of 0, so smaller probabilities are raised to a floor. A forest that says
 0 means less than one vote, and a table with three digits less than 0.0005: not impossible. All zeros of a row
-together may have half of the smallest probability above 0. Below the precision of a float, all numbers mean
+together can have half of the smallest probability above 0. Below the precision of a float, all numbers mean
 the same: naive Bayes returns 1e-300 and is wrong. So
 
     floor = max(smallest / (2 K), 2.2e-16)
@@ -57,7 +57,7 @@ class LowEnd:
 
     @classmethod
     def joined(cls, parts: Iterable[LowEnd]) -> LowEnd:
-        """Combine the results of parts into that of all rows."""
+        """Combine the results of parts into the result of all rows."""
         ends = list(parts)
         return cls(
             sum(end.n_rows for end in ends),
@@ -228,5 +228,5 @@ def _advice_on_numbers(array: NDArray[Any], whole: bool) -> str:
 
 
 def both_columns(probs: NDArray[Any]) -> NDArray[Any]:
-    """Return the probabilities of two classes from those of the second."""
+    """Return the probabilities of two classes from the probabilities of the second."""
     return np.column_stack([1 - probs, probs])

@@ -1,4 +1,4 @@
-"""Checks of arguments, logits and weights; those of labels and of probabilities have their own modules.
+"""Checks of arguments, logits and weights; labels and probabilities have their own modules.
 
 A message says what must hold, what was found, and what to do. All of them are `InputError`, a `ValueError`,
 so a caller can distinguish invalid input from a bug.
@@ -37,7 +37,7 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
 def check_number(
     name: str, value: Any, wanted: str, holds: Callable[[Any], bool], *, whole: bool = False
 ) -> None:
-    """Raise unless `value` is a finite number that `holds` accepts; `wanted` describes it in words."""
+    """Raise unless `value` is a finite number that `holds` accepts; `wanted` describes it."""
     # NumPy has no integers above 2**63, and no option needs them.
     kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
     is_number = isinstance(value, kinds) and not isinstance(value, bool)
@@ -138,8 +138,8 @@ def warn_of_probabilities(values: NDArray[Any] | BFloat16, *, refuse: bool = Fal
 def doubtful_columns(names: Sequence[str], rows: NDArray[Any]) -> dict[str, str]:
     """Return columns of a table that are hardly the logits of a class, and why.
 
-    Their name is that of something else; or their numbers, unlike those of other columns, are whole or all
-    the same. A column of zeros may be a reference class. `rows` may be none, if the names are to decide.
+    Their name means something else; or their numbers, unlike other columns, are whole or all
+    the same. A column of zeros can be a reference class. `rows` can be empty, if the names are to decide.
     """
     found = {
         name: f"its name is {name!r}"
@@ -234,7 +234,7 @@ def rows_where(values: NDArray[Any] | BFloat16, is_bad: Callable[[NDArray[Any]],
 
 
 def check_priors(priors: ArrayLike, n_classes: int) -> NDArray[np.float64]:
-    """Return class frequencies as float64: one for each class, above 0, summing to 1."""
+    """Return class frequencies as float64: one per class, above 0, summing to 1."""
     wanted = f"priors must be {n_classes} class frequencies above 0 that sum to 1"
     given = np.asarray(priors)
     if given.dtype.kind not in "fiu" or given.shape != (n_classes,):

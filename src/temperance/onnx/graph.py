@@ -28,7 +28,7 @@ _AXES_AS_INPUT = {"ReduceSum": 13, "ReduceMax": 18}
 
 
 class Graph:
-    """Nodes and constants in order; `dtype` is that of all numbers, `taken` are names not to use."""
+    """Nodes and constants in order; `dtype` is the type of all numbers, `taken` are names not to use."""
 
     def __init__(self, dtype: Any, *, opset: int = OLDEST_OPSET, taken: Iterable[str] = ()) -> None:
         self.dtype = np.dtype(dtype)

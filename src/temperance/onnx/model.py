@@ -32,7 +32,7 @@ def to_onnx(
 ) -> None:
     """Write a fitted calibrator as an ONNX model: `logits` (batch, K) in, `probabilities` (batch, K) out.
 
-    If it was fitted on positions, K may be any number.
+    If it was fitted on positions, K can be any number.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def describe(model: ModelProto, fitted: Model) -> None:
 
 
 def write_model(model: ModelProto, path: str | Path, *, overwrite: bool, full_check: bool) -> None:
-    """Write a model after ONNX's own check, in the folder where its weights may be."""
+    """Write a model after ONNX's own check, in the folder where its weights can be."""
     with atomic_file(path, overwrite=overwrite) as file:
         file.write(model.SerializeToString())
         file.flush()

@@ -2,7 +2,7 @@
 
     tasks -> protocol -> run -> store -> results -> tables, figures
 
-`tasks` finds the files, `protocol` plans the fits and does those of one subsample, `runner` distributes
+`tasks` finds the files, `protocol` plans the fits and makes the fits of one subsample, `runner` distributes
 them, `store` keeps the scores. `results` reads them as data frames; `comparisons`, `tables` and
 the figures are made of these. It needs the extra `study`: pandas and matplotlib.
 """

@@ -92,7 +92,7 @@ class PairedScores:
 
     @property
     def dataset_of(self) -> Indices:
-        """For each task, the number of its data set."""
+        """The number of the data set of every task."""
         return pd.factorize(np.array([task.dataset for task in self.tasks], object), sort=True)[0]
 
     @property
@@ -214,9 +214,9 @@ def rank_methods(
 
 
 def friedman(ranks: Matrix) -> tuple[float, float]:
-    """Return Friedman's statistic of ranks, a row for each task, and its p-value.
+    """Return Friedman's statistic of ranks, one row per task, and its p-value.
 
-    `scipy.stats.friedmanchisquare` needs three methods; a study may compare two.
+    `scipy.stats.friedmanchisquare` needs three methods; a study can compare two.
 
     Examples
     --------

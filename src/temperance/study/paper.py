@@ -1,8 +1,8 @@
 """The paper's results, for comparison with a study that has one of its tasks.
 
-`paper.csv` has the paper's tables for 200, 500, 1000 and 5000 validation rows, ECE in percent as printed
-there. Two kinds of tables are left out: those for the whole validation set, which has 5000 rows and so
-repeats the tables for 5000 up to randomness in training, and averages, which follow from the rest. `PTSe` is
+`paper.csv` has the paper's tables for 200, 500, 1,000 and 5,000 validation rows, ECE in percent as printed
+there. Two kinds of tables are left out: those for the whole validation set, which has 5,000 rows and so
+repeats the tables for 5,000 up to randomness in training, and averages, which follow from the rest. `PTSe` is
 PTS that minimises the ECE. Infinite numbers are the paper's own.
 """
 
@@ -36,7 +36,7 @@ PAPER_COLUMN: dict[str, str] = {
     "pts-plain": "PTS",
 }
 PAPER_COLUMN |= {f"{key}-sgd": PAPER_COLUMN[key] for key in ("hts", "lts", "hnlts", "pts", "pts-ece")}
-"""The paper's column for each method.
+"""The paper's column per method.
 
 The paper's ETS minimises the Brier score, as `ets-brier`; it trained by gradient descent, as `...-sgd`.
 """
@@ -94,7 +94,7 @@ def check_in_paper(n: int, metric: str) -> None:
 
 @cache
 def _tables() -> pd.DataFrame:
-    """Return the paper's scores: a column for each of its methods, by metric, number of rows and task."""
+    """Return the paper's scores: one column per method, by metric, number of rows and task."""
     with resources.files("temperance.study").joinpath("paper.csv").open(encoding="utf-8") as file:
         tables = pd.read_csv(file, index_col=["metric", "n", "dataset", "model"]).sort_index()
     tables.loc[["ece"]] /= 100

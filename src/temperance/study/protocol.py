@@ -142,7 +142,7 @@ def in_order(names: Iterable[str]) -> list[str]:
 
 
 def study_methods(given: Methods | None) -> dict[str, Method]:
-    """Return the methods to study by name, by default those of the registry that are meant for it."""
+    """Return the methods to study by name, by default the methods of the registry that are meant for it."""
     chosen = find_methods([key for key in METHODS if CALIBRATORS[key].in_study] if given is None else given)
     if not chosen or UNCALIBRATED in chosen:
         raise InputError(

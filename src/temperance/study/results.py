@@ -49,7 +49,7 @@ class Results:
         store = ResultStore(folder)
         self.seed = store.seed
         self.scores: pd.DataFrame = store.scores()
-        """A line for each fit: its key, its scores, how it ended, and the user's own metrics."""
+        """One line per fit: its key, its scores, how it ended, and the user's own metrics."""
         done = set(zip(self.scores["task"], self.scores["n"], strict=True))
         names = {name for name, _ in done}
         self.tasks: list[TaskFile] = [task for task in store.tasks() if task.name in names]
@@ -107,18 +107,18 @@ class Results:
             )
 
     def means(self, metric: str, n: int) -> pd.DataFrame:
-        """Return the means over draws, with a row for each task and a column for each method; nan if none."""
+        """Return the means over draws, with one row per task and one column per method; nan if none."""
         means = self.summary(metric, n)["mean"].unstack("method")
         return means.reindex([task.name for task in self.tasks])
 
     def ratios(self, metric: str, n: int, to: str = "ts") -> pd.DataFrame:
-        """Return the means of tasks and methods divided by those of one method; nan if undefined."""
+        """Return the means of tasks and methods divided by the means of one method; nan if undefined."""
         means = self.means(metric, n)
         its = means.get(to, pd.Series(np.nan, means.index))
         return means.div(its.where((its > 0) & (its < np.inf)), axis="index")
 
     def times(self) -> pd.DataFrame:
-        """Return, for each method, its fits, how they ended, and their times in seconds."""
+        """Return, per method, its fits, how they ended, and their times in seconds."""
         failed = self.scores["nll"].isna()
         frame = self.scores.assign(failed=failed, unconverged=~(self.scores["converged"] | failed))
         groups = frame.groupby("method")

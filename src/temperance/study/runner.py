@@ -5,7 +5,7 @@ dies, only its current unit is lost: new workers replace it, and the unit is don
 ends, in whatever way, the workers end with it. joblib is not used: its workers outlive a parent that is
 killed, print the trace of a crash, and warn when a worker's memory grows.
 
-On a cluster, the scheduler distributes the units, and repeats those of a lost worker. Its workers need this
+On a cluster, the scheduler distributes the units, and repeats what a lost worker had. Its workers need this
 package, and the task files under the same paths.
 """
 

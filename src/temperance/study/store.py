@@ -60,7 +60,7 @@ _TYPES: dict[str, tuple[tuple[type, ...], str]] = {
 
 
 class ResultStore:
-    """The results in a folder. A folder that is not of `study run` is refused."""
+    """The results in a folder. A folder that `study run` did not write raises an error."""
 
     def __init__(self, folder: str | Path) -> None:
         self.path = Path(folder) / FILE_NAME
@@ -152,7 +152,7 @@ class ResultStore:
         return {FitKey(*row) for row in self._rows("score", FitKey._fields)}
 
     def scores(self) -> pd.DataFrame:
-        """Return all results by key, with a column for each of the user's own metrics."""
+        """Return all results by key, with one column per metric of the user."""
         key = list(FitKey._fields)
         columns = [*key, *Score.columns()]
         scores = pd.DataFrame(self._rows("score", columns), columns=columns)
@@ -178,7 +178,7 @@ class ResultStore:
         return tasks
 
     def sizes(self) -> list[int]:
-        """Return the requested sizes; a small task may not have all of them."""
+        """Return the requested sizes; a small task might not have all of them."""
         return [n for (n,) in self._rows("size", ["n"])]
 
     def _rows(self, table: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:

@@ -1,8 +1,8 @@
 """The figures of a whole study: averages relative to TS, as in the paper, and mean ranks.
 
-An average has ECE or NLL of each method and size, relative to TS, over tasks. For each task, the mean over
-draws of a method is divided by that of TS fitted to as many rows. A marker is the mean of these ratios over
-tasks, with a bar of one standard error over tasks. Each data set with three tasks has a panel; all others
+An average has ECE or NLL of each method and size, relative to TS, over tasks. Per task, the mean over
+draws of a method is divided by the score of TS fitted to as many rows. A marker is the mean of these ratios
+over tasks, with a bar of one standard error. Each data set with three tasks has a panel; all others
 share one.
 
 The critical difference diagram has methods by mean rank, with bars over indistinguishable ones. Its layout is
@@ -44,7 +44,7 @@ _TICKS = np.array([0.2, 0.5, 0.8, 0.9, 0.95, 0.98, 1, 1.02, 1.05, 1.1, 1.2, 1.5,
 class Panel:
     """Some tasks: the mean ratio to TS, its standard error over tasks, and how many tasks have one.
 
-    The data frames have a row for each method and a column for each size. A task with fewer rows than a size
+    The data frames have one row per method and one column per size. A task with fewer rows than a size
     counts there with all its rows. The standard error is nan for a single task.
     """
 

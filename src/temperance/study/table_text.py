@@ -168,7 +168,7 @@ def to_latex(table: Table | Summary) -> str:
 
 
 def to_csv(table: Table | Summary) -> str:
-    """Return a table as CSV: a column for each method, and one for its standard error, such as `hts_se`.
+    """Return a table as CSV: one column per method, and one for its standard error, such as `hts_se`.
 
     `rows` is the number of rows that methods were fitted to. Missing values are empty. Ranks and improvements
     have a line for each method.
@@ -245,7 +245,7 @@ def _cells(table: Table, line: int, kind: Kind) -> list[Cell]:
 
 
 def _data(table: Table) -> pd.DataFrame:
-    """Return the scores of tasks, and the paper's, with a column for each method and its standard error."""
+    """Return the scores of tasks, and the paper's, with one column per method and its standard error."""
     lines = table.of_kind("task", "paper")
     tasks = lines["task"]
     names = {

@@ -178,7 +178,7 @@ def make_table(
 
 
 class _Line(NamedTuple):
-    """A line of a table while it is made: its names and, for each method, its numbers."""
+    """A line of a table while it is made: its names and, per method, its numbers."""
 
     dataset: str
     kind: Kind

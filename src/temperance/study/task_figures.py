@@ -1,7 +1,7 @@
 """The figures of one task: the paper's four of temperatures.
 
 The store of a study has only scores, so the methods are fitted again, with the rows and the random seed of
-the study: to all validation rows, or to its own small subsamples. The best temperatures are those of TS
+the study: to all validation rows, or to its own small subsamples. The best temperatures come from TS
 fitted to groups of test rows.
 """
 
@@ -96,7 +96,7 @@ class EntropyTemperatures(Display):
         return replace(chart, y=replace(chart.y, limits=(low, high)), marks=[*chart.marks, *arrows])
 
     def _marks(self, values: Matrix, words: str, *, faint: bool) -> list[Mark]:
-        """Return a line for each fit if T is a function of the entropy, or else dots."""
+        """Return one line per fit if T is a function of the entropy, or else dots."""
         kind = Line if self.method == "hts" else partial(Dots, fine=True)
         words, beyond = f"{method_style(self.method).label}, {words}", outside(values, self.limits)
         if beyond.any() and self.method == "hts":
@@ -142,7 +142,7 @@ class TwoTemperatures(Display):
         return float((outside(self.hts, self.limits) | outside(self.pts, self.limits)).mean())
 
     def chart(self) -> Chart:
-        """Return T of PTS against T of HTS, a dot for each test row, with the diagonal."""
+        """Return T of PTS against T of HTS, one dot per test row, with the diagonal."""
         ends = np.array(self.limits)
         return Chart(
             "PTS against HTS",

@@ -99,8 +99,8 @@ def find_tasks(
     """Return the tasks in files and folders, by name, each file once.
 
     Raise if there is none, or if two have the same name or are copies of the same file. In a folder, other
-    files are skipped; so are samples that cannot be used, such as those with several right answers, with a
-    warning.
+    files are skipped; so are samples that cannot be used, for example with several correct answers, and a
+    warning names them.
 
     Parameters
     ----------

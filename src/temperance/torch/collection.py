@@ -23,7 +23,7 @@ GROWTH = 1.25  # rows beyond the end are cut off, but have been filled with zero
 class RowBuffer:
     """An array for tensors (n, ...) one after the other.
 
-    A NumPy array is used because its `resize` is that of the allocator: large arrays grow and shrink by
+    A NumPy array is used because its `resize` is the allocator's: large arrays grow and shrink by
     pages, without a second copy if the system can move pages. bfloat16 is kept as its bits.
     """
 
@@ -82,7 +82,7 @@ def collect_logits(
     """Run a model over all batches and return its logits (N, K) and the labels (N,), on the CPU.
 
     The model runs in evaluation mode; afterwards every submodule has its previous mode. Neither gradients nor
-    batches are kept: the memory needed is that of the result, in the model's output type.
+    batches are kept: the memory needed is the size of the result, in the model's output type.
 
     Parameters
     ----------

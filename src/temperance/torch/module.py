@@ -262,7 +262,7 @@ def _compute(
     dim: int,
     check: Callable[[Tensor, Tensor], None] | None = None,
 ) -> Tensor:
-    """Return the result of `method`, with the fitted numbers in `arrays`; `check` may raise for some rows."""
+    """Return the result of `method`, with the fitted numbers in `arrays`; `check` can raise for some rows."""
     if model.n_classes == 2 and logits.ndim == 2 and logits.shape[1] == 1:  # the head of a binary classifier
         result = _compute(model, arrays, method, logits[:, 0], -1, check)
         return result[:, None] if method == "transform" else result
