@@ -585,8 +585,8 @@ def _open_rows(
         if not from_probs:
             warn_of_probabilities(opened.values)
         together = None if opened.groups is None else number_groups(opened.groups)
-        if together is not None and not together.any():  # other groups have ignored rows alone
-            together = None
+        if together is not None and together.max() + 1 in (1, len(together)):
+            together = None  # all rows that are not ignored are in one group, or each has its own
         return FitData(opened.rows(), opened.weights, together), opened.names, opened.dim
     if groups is not None:
         raise InputError(

@@ -29,6 +29,7 @@ from temperance.core.objective import Objective, RowObjective
 from temperance.core.solution import Solution
 
 SCORES = 1 << 20  # numbers held at a time
+ROUNDING = 1e-12  # relative: of the mean of equal numbers
 # With more groups, so many sets of them are left out in turn: each is a small part of the rows.
 MAX_LEFT_OUT = 200
 
@@ -74,10 +75,10 @@ def effective_rows(values: Vector, weights: Vector, groups: NDArray[np.intp] | N
     weights = weights / weights.max()  # whose squares neither overflow nor vanish
     total, of_weights = float(weights.sum()), float(weights.sum() ** 2 / (weights**2).sum())
     off = values - weights @ values / total
-    by_group = 0.0 if groups is None else float(np.sum(np.bincount(groups, weights * off) ** 2))
-    if by_group <= 0:
+    if groups is None or np.abs(off).max() <= ROUNDING * np.abs(values).max():  # all values are the same
         return of_weights
-    return min(of_weights, total * float(weights @ off**2) / by_group)
+    by_group = float(np.sum(np.bincount(groups, weights * off) ** 2))
+    return min(of_weights, total * float(weights @ off**2) / by_group) if by_group > 0 else of_weights
 
 
 def design_effects(objective: Objective, theta: Vector, precision: Vector, sizes: list[int]) -> Vector:

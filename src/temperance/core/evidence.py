@@ -111,7 +111,8 @@ def maximise_evidence(
     few = objective.every(step) if step >= 2 else objective
     thinned = step >= 2 and few.total_weight > 0
     some = few if thinned else objective
-    tolerance = ROUND_TOLERANCE / some.total_weight
+    effects = _design_effects(some, blocks, start)
+    tolerance = ROUND_TOLERANCE * effects.min() / some.total_weight
 
     def fit(theta: Vector, prior: Prior) -> tuple[Solution, Matrix]:
         fitted = some.with_prior(prior)
@@ -119,7 +120,6 @@ def maximise_evidence(
         return solution, _covariance(fitted, solution)
 
     with one_blas_thread:  # once: setting the limit takes as long as a pass over few rows
-        effects = _design_effects(some, blocks, start)
         last = _rounds(blocks, start, taus, some.total_weight, effects, fit)
         effects = _design_effects(objective, blocks, start) if thinned else effects
         fitted = objective.with_prior(_prior(blocks, last.updated, objective.total_weight, effects))
