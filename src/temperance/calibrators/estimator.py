@@ -29,7 +29,7 @@ from temperance.calibrators.fit_record import record_fit, record_source
 from temperance.calibrators.label_shift import adapt_to_priors, adapt_to_rows, describe_adaptation
 from temperance.core.arrays import AnyArray, Vector
 from temperance.core.blocks import number_of_threads
-from temperance.core.clusters import number_groups
+from temperance.core.design_effect import number_groups
 from temperance.core.objective import FitData
 from temperance.core.solution import Solution
 from temperance.errors import InputError, Remedy

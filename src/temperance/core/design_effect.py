@@ -10,7 +10,7 @@ N / effect independent ones. It is a mean over the parameters of the block, whic
 information, next to a prior of precision q:
 
     ratio = sum_j a_j S_jj / sum_j a_j R_jj  (at least 1),      a_j = 1 / (R_jj / N + q_j / G)
-    effect = ratio^(1 - 1/G) (N / G)^(1/G)
+    effect = ratio^(1 - f) (N / G)^f,      f = 2 / (G + 1)
 
 N / G is the effect of groups that are worth one row each. Few groups cannot show that they are worth more.
 Groups of one row have the effect 1, and rows that are repeated k times the effect k: exactly.
@@ -102,8 +102,8 @@ def design_effects(objective: Objective, theta: Vector, precision: Vector, sizes
     of_groups, of_rows = ([part.sum() for part in np.split(a * x, ends)] for x in (by_group, by_row))
     pairs = zip(of_groups, of_rows, strict=True)
     ratios = np.array([max(in_groups / rows, 1.0) if rows > 0 else 1.0 for in_groups, rows in pairs])
-    effects = ratios ** (1 - 1 / n_groups) * (objective.total_weight / n_groups) ** (1 / n_groups)
-    return np.maximum(effects, 1.0)
+    few = 2 / (n_groups + 1)
+    return np.maximum(ratios ** (1 - few) * (objective.total_weight / n_groups) ** few, 1.0)
 
 
 def with_group_errors(objective: Objective, solution: Solution) -> Solution:

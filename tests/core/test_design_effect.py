@@ -8,9 +8,9 @@ from core_models import draw
 from core_reference import log_softmax
 from test_objective import OBJECTIVES, K, N, Y, Z
 
-from temperance.core import class_bias, clusters
+from temperance.core import class_bias, design_effect
 from temperance.core.class_bias import ClassBiasLikelihood
-from temperance.core.clusters import design_effects, effective_rows, number_groups, with_group_errors
+from temperance.core.design_effect import design_effects, effective_rows, number_groups, with_group_errors
 from temperance.core.evidence import Block, maximise_evidence
 from temperance.core.fisher import fisher_scoring
 from temperance.core.kernels import Offsets
@@ -60,7 +60,7 @@ def sums_by_definition(objective, theta):
 def test_design_effects_are_variances_by_groups_over_variances_by_rows(
     objective, weights, numbers, monkeypatch
 ):
-    monkeypatch.setattr(clusters, "SCORES", numbers)
+    monkeypatch.setattr(design_effect, "SCORES", numbers)
     whole, theta = objective(weights), objective.theta
     sums, scores, share = sums_by_definition(whole, theta)
     precision = np.linspace(0.5, 2, len(theta))
@@ -71,7 +71,7 @@ def test_design_effects_are_variances_by_groups_over_variances_by_rows(
         rows = share @ scores[:, at] ** 2
         a = 1 / (rows / share.sum() + precision[at] / len(sums))
         ratio = a @ (sums[:, at] ** 2).sum(axis=0) / (a @ rows) if rows.any() else 1.0
-        few = 1 / len(sums)
+        few = 2 / (len(sums) + 1)
         want.append(max(ratio, 1.0) ** (1 - few) * (share.sum() / len(sums)) ** few)
     np.testing.assert_allclose(found, want, rtol=1e-9)
 
@@ -97,7 +97,7 @@ def test_an_effect_is_at_least_1_but_for_what_few_groups_cannot_show():
     objective = pairs.objective(lambda rows, weights: LogLikelihood(rows, predictor(1), Log(), weights))
     # The second parameter has no effect on any row. The 20 pairs may be worth one row each.
     found = design_effects(objective, np.zeros(2), np.zeros(2), [1, 1])
-    np.testing.assert_allclose(found, 2 ** (1 / 20), rtol=1e-12)
+    np.testing.assert_allclose(found, 2 ** (2 / 21), rtol=1e-12)
 
 
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
@@ -223,8 +223,8 @@ def test_frequencies_are_matched_with_the_pseudo_rows_that_predict_left_out_grou
 
 
 def test_with_many_groups_sets_of_them_are_left_out(monkeypatch):
-    monkeypatch.setattr(clusters, "MAX_LEFT_OUT", 5)
+    monkeypatch.setattr(design_effect, "MAX_LEFT_OUT", 5)
     groups = number_groups(GROUPS)
-    parts = clusters.parts_to_leave_out(groups)
+    parts = design_effect.parts_to_leave_out(groups)
     assert len(np.unique(parts)) == 5
     assert all(len(np.unique(parts[groups == g])) == 1 for g in range(groups.max() + 1))
