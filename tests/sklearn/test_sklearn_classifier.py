@@ -15,8 +15,10 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.model_selection import (
+    GridSearchCV,
     GroupKFold,
     KFold,
+    StratifiedGroupKFold,
     StratifiedKFold,
     TimeSeriesSplit,
     cross_val_predict,
@@ -216,8 +218,8 @@ def test_the_rows_for_a_fitted_estimator_may_lack_classes_but_not_add_any(data):
         model.fit(X, y * 0 + 3)
     with pytest.raises(InputError, match="labels of the fitted estimator"):
         model.fit(X, y.astype(str))
-    with pytest.raises(InputError, match=r"not trained again.* found groups"):
-        model.fit(X, y, groups=y)
+    with pytest.raises(InputError, match=r"not trained again.* found offset"):
+        model.fit(X, y, offset=y)
     with pytest.raises(NotFittedError):
         CalibratedClassifier(LogisticRegression(), cv="prefit").fit(X, y)
 
@@ -345,6 +347,55 @@ def test_metadata_goes_where_it_is_requested(data):
     splits = list(GroupKFold(5).split(X, y, groups))
     by_hand = CalibratedClassifier(LogisticRegression(), "ts", cv=splits).fit(X, y, weights)
     assert temperature == by_hand.calibrator_.temperature_
+
+
+@pytest.mark.parametrize("routing", [False, True])
+@pytest.mark.parametrize("cv", [4, GroupKFold(4), StratifiedGroupKFold(4)])
+def test_rows_of_a_group_are_in_one_fold_and_the_calibrator_knows_the_groups(data, cv, routing):
+    X, y = data
+    groups = np.random.default_rng(1).permutation(np.arange(400) // 10).astype(str)
+    with sklearn.config_context(enable_metadata_routing=routing):
+        model = CalibratedClassifier(LogisticRegression(), "ts", cv=cv).fit(X, y, groups=groups)
+    splitter = StratifiedGroupKFold(4) if cv == 4 else cv
+    codes = np.unique(groups, return_inverse=True)[1]
+    by_hand = CalibratedClassifier(LogisticRegression(), "ts", cv=list(splitter.split(X, y, codes)))
+    by_hand.fit(X, y, groups=groups)
+    assert model.calibrator_.n_groups_ == 40
+    assert model.calibrator_.temperature_ == by_hand.calibrator_.temperature_
+    assert model.calibrator_.standard_errors_ == by_hand.calibrator_.standard_errors_
+    plain = by_hand.fit(X, y).calibrator_
+    assert plain.temperature_ == model.calibrator_.temperature_
+    assert plain.standard_errors_ != model.calibrator_.standard_errors_
+
+
+def test_groups_of_a_fitted_estimator_go_to_the_calibrator(data):
+    X, y = data
+    fitted, groups = LogisticRegression().fit(X, y), np.arange(400) // 8
+    model = CalibratedClassifier(fitted, "ts", cv="prefit").fit(X, y, groups=groups)
+    by_hand = TemperatureScaling().fit(fitted.decision_function(X), y, groups=groups)
+    assert model.calibrator_.standard_errors_ == by_hand.standard_errors_
+    with pytest.raises(InputError, match="groups must have one id per row"):
+        model.fit(X, y, groups=groups[:-1])
+
+
+def test_a_pipeline_and_a_search_pass_groups_on(data):
+    X, y = data
+    groups = np.arange(400) // 10
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = make_pipeline(StandardScaler(), CalibratedClassifier(LogisticRegression(), "ts"))
+        assert model.fit(X, y, groups=groups)[-1].calibrator_.n_groups_ == 40
+        search = GridSearchCV(model, {"calibratedclassifier__estimator__C": [0.1, 1]}, cv=GroupKFold(2))
+        assert search.fit(X, y, groups=groups).best_estimator_[-1].calibrator_.n_groups_ == 40
+        quiet = CalibratedClassifier(LogisticRegression(), "ts").set_fit_request(groups=False)
+        left_out = GridSearchCV(quiet, {"estimator__C": [1]}, cv=GroupKFold(2)).fit(X, y, groups=groups)
+        assert not hasattr(left_out.best_estimator_.calibrator_, "n_groups_")
+
+
+def test_a_splitter_without_groups_says_so(data):
+    X, y = data
+    model = CalibratedClassifier(LogisticRegression(), "ts", cv=KFold(3))
+    with pytest.warns(UserWarning, match="groups parameter is ignored by KFold"):
+        model.fit(X, y, groups=np.arange(400) // 10)
 
 
 # --- among scikit-learn's tools -----------------------------------------------------------------------

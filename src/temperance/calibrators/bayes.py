@@ -9,7 +9,7 @@ two classifiers comparable, and the log-probabilities that the map takes. The pr
 learned from many public classifiers; the width of each block of the prior, including that of v, maximises the
 evidence of the rows. The likelihood gives extra weight to the predicted class (`core.maps`). Predictions
 average over the remaining uncertainty of T. If rows belong together, the likelihood of each block is tempered
-by its design effect (`core.clusters`), so that the prior keeps its say.
+by its design effect (`core.design_effect`), so that the prior keeps its say.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import numpy as np
 from temperance.calibrators.estimator import QUANTILES, TemperatureCalibrator, estimate, fitted
 from temperance.calibrators.single_temperature import fit_single_temperature, limits_around, warn_of
 from temperance.core.arrays import Indices, Vector
-from temperance.core.clusters import with_group_errors
+from temperance.core.design_effect import with_group_errors
 from temperance.core.fisher import solve
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import FitData, LogLikelihood

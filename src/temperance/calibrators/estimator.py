@@ -29,7 +29,7 @@ from temperance.calibrators.fit_record import is_fitted_on, record_fit, record_s
 from temperance.calibrators.label_shift import adapt_to_priors, adapt_to_rows, describe_adaptation
 from temperance.core.arrays import AnyArray, Vector
 from temperance.core.blocks import number_of_threads
-from temperance.core.clusters import number_groups
+from temperance.core.design_effect import number_groups
 from temperance.core.objective import FitData
 from temperance.core.solution import Solution
 from temperance.errors import InputError, InputWarning, Remedy, warn_user
@@ -745,8 +745,8 @@ def _open_rows(
         if not from_probs:
             warn_of_probabilities(opened.values)
         together = None if opened.groups is None else number_groups(opened.groups)
-        if together is not None and not together.any():  # other groups have ignored rows alone
-            together = None
+        if together is not None and together.max() + 1 in (1, len(together)):
+            together = None  # all rows that are not ignored are in one group, or each has its own
         return FitData(opened.rows(), opened.weights, together), opened.names, opened.dim
     if groups is not None:
         raise InputError(

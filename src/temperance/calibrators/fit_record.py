@@ -17,7 +17,7 @@ import numpy as np
 from temperance import __version__
 from temperance.core.arrays import AnyArray, Floats, Matrix, Vector
 from temperance.core.blocks import BFloat16, row_slices, sampled_rows
-from temperance.core.clusters import effective_rows
+from temperance.core.design_effect import effective_rows
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import FitData, Samples
 from temperance.core.quantiles import SLACK

@@ -22,8 +22,8 @@ from temperance.calibrators.single_temperature import (
     warn_of_few_rows,
 )
 from temperance.core.arrays import Matrix, Vector
-from temperance.core.clusters import with_group_errors
 from temperance.core.descent import descend
+from temperance.core.design_effect import with_group_errors
 from temperance.core.features import normalised_log_entropy
 from temperance.core.fisher import solve
 from temperance.core.logit_rows import LogitRows

@@ -23,7 +23,7 @@ from temperance.calibrators.single_temperature import (
     warn_of,
 )
 from temperance.core.arrays import Matrix, Vector
-from temperance.core.clusters import design_effects
+from temperance.core.design_effect import design_effects
 from temperance.core.fisher import solve
 from temperance.core.kernels import KNOTS
 from temperance.core.logit_rows import LogitRows

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core.arrays import Vector
-from temperance.core.clusters import with_group_errors
+from temperance.core.design_effect import with_group_errors
 from temperance.core.fisher import solve
 from temperance.core.kernels import LOWEST
 from temperance.core.logit_rows import LogitRows

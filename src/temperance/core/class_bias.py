@@ -39,9 +39,9 @@ repairs what the map before it has spoiled. So a prediction is the mean of no ch
 
 The factor 1/2 is caution: the sums are estimates, and a difference of a few units decides. With two classes
 the kinds have few parameters, and the factor is 1. With groups, sums and pseudo-rows are in units of
-independent rows: the sums are divided by the design effect of the kind, the largest of its blocks
-(`clusters`), and a is multiplied by that of the class bias proper. A kind with a weight below `MIN_WEIGHT` is
-left out, so that where no bias helps, no predicted class changes.
+independent rows (`design_effect`): the sums are divided by the design effect of the kind, the largest of its
+blocks, and a is multiplied by that of the class bias proper. A kind with a weight below `MIN_WEIGHT` is left
+out, so that where no bias helps, no predicted class changes.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from numpy.typing import NDArray
 
 from temperance.core.arrays import Floats, Matrix, Vector
 from temperance.core.blocks import FEW_CLASSES, Scratch
-from temperance.core.clusters import parts_to_leave_out, rows_by_group
+from temperance.core.design_effect import parts_to_leave_out, rows_by_group
 from temperance.core.evidence import Block, Posterior, alternate, maximise_evidence
 from temperance.core.features import IMPOSSIBLE, MAX_INTERACTING, n_class_biases
 from temperance.core.fisher import lbfgs

@@ -11,9 +11,9 @@ maximises the evidence, with C the posterior covariance and gamma_b the effectiv
 many directions of the block the data determine. The two steps alternate until the taus converge. With too
 many coefficients for a covariance matrix, all matrices are replaced by their diagonals.
 
-Rows in groups tell less than as many independent ones, by the design effect d_b of a block (`clusters`). The
-likelihood is tempered by it: the Fisher matrix F becomes d^-1/2 F d^-1/2, so the mode is that of the whole
-likelihood with the priors d_b times as precise, and C = d^1/2 (F + d P)^-1 d^1/2.
+Rows in groups tell less than as many independent ones, by the design effect d_b of a block
+(`design_effect`). The likelihood is tempered by it: the Fisher matrix F becomes d^-1/2 F d^-1/2, so the mode
+is that of the whole likelihood with priors d_b times as precise, and C = d^1/2 (F + d P)^-1 d^1/2.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import numpy as np
 
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.blocks import one_blas_thread
-from temperance.core.clusters import design_effects
+from temperance.core.design_effect import design_effects
 from temperance.core.fisher import fisher_scoring
 from temperance.core.objective import Objective, Prior
 from temperance.core.solution import Solution, Status
@@ -111,7 +111,8 @@ def maximise_evidence(
     few = objective.every(step) if step >= 2 else objective
     thinned = step >= 2 and few.total_weight > 0
     some = few if thinned else objective
-    tolerance = ROUND_TOLERANCE / some.total_weight
+    effects = _design_effects(some, blocks, start)
+    tolerance = ROUND_TOLERANCE * effects.min() / some.total_weight
 
     def fit(theta: Vector, prior: Prior) -> tuple[Solution, Matrix]:
         fitted = some.with_prior(prior)
@@ -119,7 +120,6 @@ def maximise_evidence(
         return solution, _covariance(fitted, solution)
 
     with one_blas_thread:  # once: setting the limit takes as long as a pass over few rows
-        effects = _design_effects(some, blocks, start)
         last = _rounds(blocks, start, taus, some.total_weight, effects, fit)
         effects = _design_effects(objective, blocks, start) if thinned else effects
         fitted = objective.with_prior(_prior(blocks, last.updated, objective.total_weight, effects))

@@ -91,7 +91,7 @@ class Objective(ABC):
     thinning = THINNING
     """The largest ratio of rows to subsample."""
     groups: NDArray[np.intp] | None = None
-    """The group of each row (`core.clusters`), if rows of a group are not independent."""
+    """The group of each row (`core.design_effect`), if rows of a group are not independent."""
 
     def __init__(self, total_weight: float, dtype: np.dtype[Any], prior: Prior | None) -> None:
         self.total_weight, self.prior = total_weight, prior

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -23,7 +24,8 @@ from temperance.calibrators.fit_record import record_source
 from temperance.core.arrays import Indices, Vector
 from temperance.errors import InputError, excerpt
 from temperance.formulas.fit_record import FittedOn
-from temperance.inputs.containers import open_weights
+from temperance.inputs.containers import as_numpy, open_weights
+from temperance.inputs.groups import check_groups
 from temperance.inputs.validation import check_choice
 from temperance.sklearn.folds import (
     RESPONSES,
@@ -31,6 +33,8 @@ from temperance.sklearn.folds import (
     check_target,
     choose_response,
     columns_of,
+    groups_for,
+    is_number_of_folds,
     keep_known,
     known_classes,
     log_floor,
@@ -61,8 +65,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         class with the highest score of each classifier.
     cv : int, splitter, iterable of (train, test), or "prefit"
         An int is the number of stratified folds, in the order of the rows; it is lowered to the number of
-        rows of the largest class. Rows that a splitter tests more than once count once. "prefit" does not
-        train the estimator, and uses all rows to calibrate it; so does a `FrozenEstimator`.
+        rows of the largest class. With `groups`, all rows of a group are in one fold. Rows that a splitter
+        tests more than once count once. "prefit" does not train the estimator, and uses all rows to
+        calibrate it; so does a `FrozenEstimator`.
     ensemble : "auto", True or False
         True averages the classifiers of the folds. False trains one classifier on all rows: prediction is
         faster, and "bayes" or "ts" keep its decisions. "auto" is True, unless X is a precomputed kernel,
@@ -111,7 +116,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
 
     `sample_weight` is passed to the estimator, if it accepts weights, and to the calibrator. Other arguments
     of `fit` are passed to the estimator; with metadata routing enabled, to the estimator and the splitter as
-    requested.
+    requested. `groups` go to the splitter and to the calibrator; with metadata routing, pipelines and
+    searches pass them on, unless `set_fit_request(groups=False)` says not to.
 
     Examples
     --------
@@ -128,6 +134,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
     >>> round(model.calibrator_.temperature_, 1), len(model.estimators_)
     (2.9, 3)
     """
+
+    __metadata_request__fit = MappingProxyType({"groups": True})  # as of scikit-learn's group splitters
 
     def __init__(
         self,
@@ -146,7 +154,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         self.response = response
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, **fit_params: Any) -> Self:
         """Train the classifiers, and fit the calibrator to scores of rows that they were not trained on.
 
         Parameters
@@ -155,6 +163,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         y : (N,) labels of any type
         sample_weight : (N,) numbers >= 0, optional
             Passed to the estimator, if it accepts weights, and to the calibrator.
+        groups : (N,) ids, optional
+            Rows with the same id belong together, such as those of a patient. Passed to the splitter and to
+            the calibrator (`groups` of `Calibrator.fit`).
         **fit_params
             Passed to the estimator; with metadata routing enabled, to the splitter too.
         """
@@ -164,13 +175,14 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         calibrator = find_method(self.calibrator)()
         X, y = indexable(X, check_target(y))
         weights = open_weights(sample_weight, len(y))
+        together = None if groups is None else check_groups(as_numpy(groups), len(y))
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)  # a failed fit leaves no attributes
         if isinstance(self.estimator, FrozenEstimator) or (isinstance(self.cv, str) and self.cv == "prefit"):
             parts = self._score_prefit(X, y, weights, fit_params)
         else:
-            parts = self._score_folds(X, y, weights, fit_params)
-        self._calibrate(calibrator, parts, columns_of(y, self.classes_), weights)
+            parts = self._score_folds(X, y, weights, together, fit_params)
+        self._calibrate(calibrator, parts, columns_of(y, self.classes_), weights, together)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimators_[0], name):
                 setattr(self, name, getattr(self.estimators_[0], name))
@@ -198,7 +210,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
     ) -> list[Part]:
         if fit_params:
             raise InputError(
-                "a fitted estimator is not trained again, so fit takes only X, y and sample_weight; found "
+                "a fitted estimator is not trained again, so fit takes X, y, sample_weight and groups; found "
                 f"{', '.join(fit_params)}. Leave it out, or choose folds with cv."
             )
         if self.estimator is None:
@@ -220,7 +232,12 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         return keep_known([scored], labels, weights)
 
     def _score_folds(
-        self, X: Any, y: NDArray[Any], weights: Vector | None, fit_params: dict[str, Any]
+        self,
+        X: Any,
+        y: NDArray[Any],
+        weights: Vector | None,
+        groups: Indices | None,
+        fit_params: dict[str, Any],
     ) -> list[Part]:
         n_classes = len(np.unique(y if weights is None else y[weights > 0]))
         if n_classes < 2:
@@ -229,12 +246,16 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
                 f"{'one class' if n_classes else 'no rows'}. Check y."
             )
         estimator = self._get_estimator()
+        splitter = make_splitter(self.cv, y, groups)
+        for_split = groups_for(splitter, groups)
         if _routing():
-            routed = process_routing(self, "fit", sample_weight=weights, **fit_params)
-            for_split, for_fit = routed.splitter.split, dict(routed.estimator.fit)
+            metadata = fit_params if groups is None else fit_params | {"groups": groups}
+            routed = process_routing(self, "fit", sample_weight=weights, **metadata)
+            for_fit = dict(routed.estimator.fit)
+            for_split = for_split if is_number_of_folds(self.cv) else routed.splitter.split
         else:
-            for_split, for_fit = {}, fit_params | weights_for(estimator, weights, fit_params)
-        splits = split_rows(make_splitter(self.cv, y), X, y, for_split)
+            for_fit = fit_params | weights_for(estimator, weights, fit_params)
+        splits = split_rows(splitter, X, y, for_split)
         ensemble = self._averages(estimator)
         self.classes_ = np.unique(y)
         given = X, y, weights, for_fit, self.response, self.classes_, ensemble
@@ -257,7 +278,14 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
             )
         return bool(self.ensemble) and not pairwise
 
-    def _calibrate(self, calibrator: Any, parts: list[Part], labels: Indices, weights: Vector | None) -> None:
+    def _calibrate(
+        self,
+        calibrator: Any,
+        parts: list[Part],
+        labels: Indices,
+        weights: Vector | None,
+        groups: Indices | None,
+    ) -> None:
         rows = np.concatenate([part.rows for part in parts])
         by_probability = self.response_ == "predict_proba"
         self.log_floor_ = log_floor(parts, len(self.classes_)) if by_probability else -np.inf
@@ -265,7 +293,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         logits = np.concatenate([self._logits_of(part.scores, part.columns) for part in parts])
         # A row that was scored more than once counts as one.
         shares = (1.0 if weights is None else weights[rows]) / np.bincount(rows)[rows]
-        fit(self.calibrator_, logits, labels[rows], None if (shares == 1).all() else shares)
+        shares = None if (shares == 1).all() else shares
+        together = None if groups is None or len(np.unique(groups[rows])) < 2 else groups[rows]
+        fit(self.calibrator_, logits, labels[rows], shares, groups=together)
         if isinstance(self.calibrator_, Calibrator):  # it has only seen logits
             floor = float(np.exp(self.log_floor_))
             fitted_on = FittedOn("probabilities", floor) if by_probability else FittedOn("logits")

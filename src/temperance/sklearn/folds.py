@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from inspect import signature
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import StratifiedKFold, check_cv
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing, assert_all_finite
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.multiclass import check_classification_targets
@@ -63,9 +64,14 @@ def _is_missing(label: Any) -> bool:
         return True
 
 
-def make_splitter(cv: Any, y: NDArray[Any]) -> Any:
-    """Return the splitter that `cv` stands for."""
-    if not (cv is None or isinstance(cv, (Integral, str))):
+def is_number_of_folds(cv: Any) -> bool:
+    """Say whether `cv` stands for a number of folds: it is no splitter."""
+    return cv is None or isinstance(cv, (Integral, str))
+
+
+def make_splitter(cv: Any, y: NDArray[Any], groups: Indices | None = None) -> Any:
+    """Return the splitter that `cv` stands for; rows of a group are in one fold."""
+    if not is_number_of_folds(cv):
         return check_cv(cv, y, classifier=True)
     folds = 5 if cv is None else cv
     check_number("cv", folds, ">= 2, a splitter, or 'prefit'", lambda folds: folds >= 2, whole=True)
@@ -75,7 +81,15 @@ def make_splitter(cv: Any, y: NDArray[Any]) -> Any:
             f"folds need a class with two or more rows; found {len(y)} rows of {len(y)} classes. Add rows, "
             "or calibrate a fitted estimator with cv='prefit'."
         )
-    return StratifiedKFold(min(int(folds), largest))
+    if groups is None:
+        return StratifiedKFold(min(int(folds), largest))
+    return StratifiedGroupKFold(min(int(folds), largest, len(np.unique(groups))))
+
+
+def groups_for(splitter: Any, groups: Indices | None) -> dict[str, Any]:
+    """Return the groups as an argument of the splitter, if it takes them."""
+    takes = groups is not None and "groups" in signature(splitter.split).parameters
+    return {"groups": groups} if takes else {}
 
 
 def split_rows(splitter: Any, X: Any, y: NDArray[Any], params: dict[str, Any]) -> list[Split]:

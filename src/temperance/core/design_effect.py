@@ -1,16 +1,18 @@
 """Rows that belong together: how much less they tell, and standard errors that know it.
 
-With s_i the derivative of the loss of row i by the parameters, minus its mean, and w_i its weight, N rows
-that are independent have a score with the variance `R` below; rows in groups have `S`:
+With s_i the derivative of the loss of row i by the parameters, minus its mean, and w_i its weight, the sum of
+the scores of N independent rows has the variance R below; that of rows in G groups has S:
 
     R = sum_i w_i s_i s_i'            S = sum_g t_g t_g',     t_g = sum_{i in g} w_i s_i
 
-The design effect of a block of parameters is how many times larger S is than R (Kish 1965), as the mean over
-its parameters. So N rows tell as much as N / effect independent ones. A parameter counts by its share of
-information, w.r.t. a prior of precision q:
+The design effect of a block of parameters is the ratio of S to R (Kish 1965): N rows tell as much as
+N / effect independent ones. It is a mean over the parameters of the block, which count by their share of
+information, next to a prior of precision q:
 
-    effect = sum_j a_j S_jj / sum_j a_j R_jj,      a_j = 1 / (R_jj / N + q_j / G)          at least 1
+    ratio = sum_j a_j S_jj / sum_j a_j R_jj  (at least 1),      a_j = 1 / (R_jj / N + q_j / G)
+    effect = ratio^(1 - f) (N / G)^f,      f = 2 / (G + 1)
 
+N / G is the effect of groups that are worth one row each. Few groups cannot show that they are worth more.
 Groups of one row have the effect 1, and rows that are repeated k times the effect k: exactly.
 Estimates without a prior keep their value; their covariance is H^-1 S H^-1 G / (G - 1), H the information
 matrix (Liang and Zeger 1986).
@@ -29,6 +31,7 @@ from temperance.core.objective import Objective, RowObjective
 from temperance.core.solution import Solution
 
 SCORES = 1 << 20  # numbers held at a time
+ROUNDING = 1e-12  # relative: of the mean of equal numbers
 # With more groups, so many sets of them are left out in turn: each is a small part of the rows.
 MAX_LEFT_OUT = 200
 
@@ -74,10 +77,10 @@ def effective_rows(values: Vector, weights: Vector, groups: NDArray[np.intp] | N
     weights = weights / weights.max()  # whose squares neither overflow nor vanish
     total, of_weights = float(weights.sum()), float(weights.sum() ** 2 / (weights**2).sum())
     off = values - weights @ values / total
-    by_group = 0.0 if groups is None else float(np.sum(np.bincount(groups, weights * off) ** 2))
-    if by_group <= 0:
+    if groups is None or np.abs(off).max() <= ROUNDING * np.abs(values).max():  # all values are the same
         return of_weights
-    return min(of_weights, total * float(weights @ off**2) / by_group)
+    by_group = float(np.sum(np.bincount(groups, weights * off) ** 2))
+    return min(of_weights, total * float(weights @ off**2) / by_group) if by_group > 0 else of_weights
 
 
 def design_effects(objective: Objective, theta: Vector, precision: Vector, sizes: list[int]) -> Vector:
@@ -98,7 +101,9 @@ def design_effects(objective: Objective, theta: Vector, precision: Vector, sizes
     ends = np.cumsum(sizes)[:-1]
     of_groups, of_rows = ([part.sum() for part in np.split(a * x, ends)] for x in (by_group, by_row))
     pairs = zip(of_groups, of_rows, strict=True)
-    return np.array([max(in_groups / rows, 1.0) if rows > 0 else 1.0 for in_groups, rows in pairs])
+    ratios = np.array([max(in_groups / rows, 1.0) if rows > 0 else 1.0 for in_groups, rows in pairs])
+    few = 2 / (n_groups + 1)
+    return np.maximum(ratios ** (1 - few) * (objective.total_weight / n_groups) ** few, 1.0)
 
 
 def with_group_errors(objective: Objective, solution: Solution) -> Solution:
