@@ -64,6 +64,8 @@ def test_every_example_runs(line, run, task, judged, monkeypatch):
     np.savez("week42.npz", logits=task.logits, labels=task.labels)
     np.savez("probs.npz", probs=np.full((4, 2), 0.5), labels=[0, 1, 1, 0])
     Path("new.csv").write_text("logit_0,logit_1,logit_2,logit_3\n1,2,3,4\n4,2,3,1\n")
+    visits = [f"{'north' if i % 2 else 'south'},p{i % 12},0.{i % 9},0,{i % 7 % 2}" for i in range(60)]
+    Path("visits.csv").write_text("\n".join(["hospital,patient,logit_0,logit_1,label", *visits]))
     for name in ("val", "logits"):
         np.save(f"{name}.npy", task.logits)
     np.save("labels.npy", task.labels)

@@ -41,6 +41,8 @@ COMMANDS = {
     "apply": ("apply", "cal.json", "test.npz", "-o", "new.npz"),
     "check": ("check", "cal.json", "test.npz", "--history", "new.jsonl"),
     "evaluate": ("evaluate", "test.npz", "--draws", "20"),
+    "evaluate by group": ("evaluate", "visits.npz", "--by", "hospital", "--draws", "20"),
+    "compare by groups": ("compare", "visits.npz", "-m", "ts"),
     "evaluate with a calibrator": ("evaluate", "task.npz", "-c", "cal.json", "--draws", "20"),
     "automate": ("automate", "cal.json", "test.npz", "--max-error", "0.4", "-o", "rule.json"),
     "export": ("export", "cal.json", "new.onnx"),
@@ -48,7 +50,11 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS.keys())
-def test_every_command_prints_one_document(words, run, files, calibrator, small_demo):
+def test_every_command_prints_one_document(words, run, files, calibrator, small_demo, task):
+    names, rows = np.array(["north", "south"]), np.arange(len(task.labels))
+    np.savez(
+        "visits.npz", logits=task.logits, labels=task.labels, groups=rows // 5, hospital=names[rows // 50 % 2]
+    )
     done = run(*words, "--json").succeeded()
     assert (done.json["temperance"], done.json["command"]) == (__version__, words[0])
 

@@ -8,20 +8,25 @@ import pytest
 from matplotlib import pyplot
 from matplotlib.axes import Axes
 
-from temperance import CALIBRATORS, display
+from temperance import CALIBRATORS, InputError, display, metrics
 from temperance.calibrators import method_style
 from temperance.display.axes import draw_chart
 from temperance.display.chart import Axis, Chart, Line
 
 NAMES = display.__all__
 GROUNDS = ["#ffffff", "#1b1f24"]
+GAPS = np.tile([0.6, 0.7, 0.8, 0.9], 100), np.arange(400) % 3 > 0
 
 
 @pytest.fixture(scope="module")
 def displays(comparison, curve):
-    kinds = {name: getattr(display, name) for name in NAMES if name != "LearningCurveDisplay"}
-    shown = {name: kind.from_comparison(comparison) for name, kind in kinds.items()}
-    return {**shown, "LearningCurveDisplay": display.LearningCurveDisplay.from_curve(curve)}
+    gaps = metrics.evaluate(*GAPS, by=np.arange(400) % 4, draws=10)
+    shown = {
+        "LearningCurveDisplay": display.LearningCurveDisplay.from_curve(curve),
+        "GapsDisplay": display.GapsDisplay.from_evaluation(gaps),
+    }
+    kinds = {name: getattr(display, name) for name in NAMES if name not in shown}
+    return {**shown, **{name: kind.from_comparison(comparison) for name, kind in kinds.items()}}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -54,6 +59,11 @@ def test_it_has_a_title_labels_and_a_name_for_every_method(name, displays):
     shown.plot(ax)
     assert ax.get_title()
     assert ax.get_xlabel()
+    if name == "GapsDisplay":
+        assert (
+            [tick.get_text() for tick in ax.get_yticklabels()] == list(shown.values) == ["3", "2", "1", "0"]
+        )
+        return
     if name in ("ScoresDisplay", "DifferencesDisplay"):
         words = [tick.get_text() for tick in ax.get_yticklabels()]
         assert words == [method_style(method).label for method in shown.methods]
@@ -143,3 +153,8 @@ def test_other_names_have_all_of_the_other_colours_and_always_the_same():
     others = [method_style(f"name {i}") for i in range(50)]
     assert len({(style.colour, style.marker) for style in others}) == 3
     assert method_style("mine").colour == "#16868f"
+
+
+def test_a_picture_of_gaps_needs_values():
+    with pytest.raises(InputError, match=r"must have values of `by`; found none"):
+        display.GapsDisplay.from_evaluation(metrics.evaluate(*GAPS, draws=10))

@@ -10,6 +10,7 @@ MapDisplay               the effect of a map of log-probabilities on a probabili
 LearningCurveDisplay     the NLL by the number of labels
 ScoresDisplay            one metric of all methods, with intervals
 DifferencesDisplay       the NLL of all methods against the recommended one, row by row
+GapsDisplay              confidence minus accuracy by group, such as the hospital
 ======================== ==========================================================================
 
 The numbers are fields. A chart has limits, labels, caption and marks: the HTML report draws the same one
@@ -18,6 +19,7 @@ without matplotlib. `plot(ax)` draws on the axes given, or on a new figure, and 
 
 from __future__ import annotations
 
+from temperance.display.by_group import GapsDisplay
 from temperance.display.classes import ClassTemperatureDisplay
 from temperance.display.learning import LearningCurveDisplay
 from temperance.display.map import MapDisplay
@@ -30,6 +32,7 @@ __all__ = [
     "ClassTemperatureDisplay",
     "ConfidenceDisplay",
     "DifferencesDisplay",
+    "GapsDisplay",
     "LearningCurveDisplay",
     "MapDisplay",
     "ReliabilityDisplay",

@@ -27,7 +27,6 @@ and of t (Morris, 1983).
 References
 ----------
 .. [1] Holm (1979). A simple sequentially rejective multiple test procedure.
-   Scandinavian Journal of Statistics 6, 65-70.
 .. [2] DerSimonian and Laird (1986). Meta-analysis in clinical trials. doi:10.1016/0197-2456(86)90046-2
 .. [3] Morris (1983). Parametric empirical Bayes inference: Theory and applications.
    doi:10.1080/01621459.1983.10477920

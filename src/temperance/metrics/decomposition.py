@@ -178,8 +178,10 @@ def out_of_fold(
     # initial value that has seen the held-out rows does not matter where the others determine the fit.
     models, fits = start, []
     nll, brier = np.tile(rows.nll, (3, 1)), np.tile(rows.brier, (3, 1))
+    # Rows of groups are worth fewer independent rows, also against the prior of the biases.
+    independent = rows.weight / rows.units.effect
     for held in range(int(fold.max()) + 1):
-        weight = np.where(fold == held, 0.0, rows.weight)
+        weight = np.where(fold == held, 0.0, independent)
         # Without rows to fit to, as for a single row, the recalibrators stay the identity.
         models = recalibration.fit(weight, models) if weight.any() else recalibration.start
         fits.append(models)
@@ -194,7 +196,6 @@ def part_estimates(rows: Predictions, fold: Indices, confidence: float) -> tuple
     The confidence is that of a temperature with biases that is fitted to all rows, without what is noise in
     it.
     """
-    # Rows of groups are worth fewer independent rows, also against the prior of the biases.
     weight, wrong = rows.weight / rows.units.effect, rows.pseudo_error
     recalibration = open_recalibration(rows)
     scaled, biased = recalibration.fit(weight, recalibration.start)

@@ -50,7 +50,7 @@ References
 .. [4] Wilson (1927). Probable inference, the law of succession, and statistical inference.
    doi:10.1080/01621459.1927.10502953
 .. [5] Korn and Graubard (1998). Confidence intervals for proportions with small expected number of positive
-   counts estimated from survey data. Survey Methodology 24, 193-201.
+   counts estimated from survey data.
 """
 
 from __future__ import annotations
