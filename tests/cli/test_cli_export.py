@@ -50,6 +50,25 @@ def test_a_pytorch_program_gives_probabilities_of_any_batch(run, files, fitted, 
             np.testing.assert_allclose(got, fitted("hts").predict_proba(rows), rtol=0, atol=1e-5)
 
 
+def test_models_give_calibrated_logits_on_request(run, files, calibrator, judged):
+    import torch
+
+    z = judged.logits.astype(np.float32)
+    wanted = calibrator.transform(z)
+    told = run("export", "cal.json", "cal.onnx", "--output", "logits", "--json").json
+    assert told["output"] == "calibrated_logits"
+    np.testing.assert_allclose(serve("cal.onnx", z), wanted, rtol=1e-5, atol=1e-5)
+    told = run("export", "cal.json", "cal.pt2", "--output", "logits", "--json").json
+    assert told["output"] == "logits"
+    got = torch.export.load("cal.pt2").module()(torch.from_numpy(z)).numpy()
+    np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
+    weights = linear_classifier("classifier.onnx", n_classes=4)
+    words = ("--append", "classifier.onnx", "--output", "logits", "--json")
+    assert run("export", "cal.json", "all.onnx", *words).json["output"] == "calibrated_logits"
+    x = np.random.default_rng(1).standard_normal((9, 3)).astype(np.float32)
+    np.testing.assert_allclose(serve("all.onnx", x), calibrator.transform(x @ weights), rtol=1e-5, atol=1e-5)
+
+
 def test_it_is_appended_to_a_classifier(run, calibrator):
     weights = linear_classifier("classifier.onnx", n_classes=4)
     done = run("export", "cal.json", "all.onnx", "--append", "classifier.onnx").succeeded()
@@ -62,7 +81,7 @@ def test_the_output_is_chosen_by_name_if_there_are_several(run, calibrator):
     linear_classifier("classifier.onnx", 4, outputs=("probabilities", "scores"))
     words = ("export", "cal.json", "all.onnx", "--append", "classifier.onnx")
     run(*words).failed(2, "say which output has the logits", "'probabilities', 'scores'")
-    told = run(*words, "--output", "scores", "--json").json
+    told = run(*words, "--classifier-output", "scores", "--json").json
     assert told["output"] == "calibrated_probabilities"
     assert (told["classifier"], told["out"], told["classes"]) == ("classifier.onnx", "all.onnx", 4)
     assert told["calibrator"] == {"path": "cal.json", "method": "ts"}
@@ -79,7 +98,8 @@ REFUSED = {
     "another kind of file": (("cal.json", "cal.pkl"), "must end in .onnx or .pt2; found cal.pkl"),
     "a file without an ending": (("cal.json", "onnx"), "must end in .onnx or .pt2; found onnx"),
     "a program behind a classifier": (("cal.json", "a.pt2", "--append", "cal.json"), "--append is for .onnx"),
-    "an output of nothing": (("cal.json", "a.onnx", "--output", "logits"), "Name it with --append"),
+    "an output of nothing": (("cal.json", "a.onnx", "--classifier-output", "z"), "Name it with --append"),
+    "another output": (("cal.json", "a.onnx", "--output", "scores"), "'scores' is not one of"),
     "probabilities of nothing": (("cal.json", "a.onnx", "--from-probs"), "Name it with --append"),
     "no calibrator": (("none.json", "a.onnx"), "none.json: there is no such file"),
     "no classifier": (("cal.json", "a.onnx", "--append", "none.onnx"), "none.onnx: there is no such file"),

@@ -56,7 +56,8 @@ def served():
     return session.run([name], {"X": X[TEST]})[0]
 
 
-EXPORT = ("export", "cal.json", "calibrated.onnx", "--append", "classifier.onnx", "--output", "probabilities")
+EXPORT = ("export", "cal.json", "calibrated.onnx", "--append", "classifier.onnx")
+EXPORT += ("--classifier-output", "probabilities")
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -89,10 +90,10 @@ def test_a_calibrator_of_logits_is_refused_after_probabilities_and_the_remedy_wo
 def test_raw_scores_are_logits_whatever_their_name(convert, name):
     model = convert(name, raw_scores=True)
     cal = make_calibrator("ts").fit(model.decision_function(X[VAL]), Y[VAL])
-    cal.to_onnx("calibrated.onnx", model="classifier.onnx", output="probabilities")
+    cal.to_onnx("calibrated.onnx", model="classifier.onnx", classifier_output="probabilities")
     np.testing.assert_allclose(served(), cal.predict_proba(model.decision_function(X[TEST])), atol=1e-5)
     with pytest.raises(InputError, match="'probabilities' holds logits"):
-        cal.to_onnx("other.onnx", model="classifier.onnx", output="probabilities", from_probs=True)
+        cal.to_onnx("other.onnx", model="classifier.onnx", classifier_output="probabilities", from_probs=True)
 
 
 def test_a_calibrator_of_probabilities_after_raw_scores_uses_its_floor(convert, run):
@@ -139,9 +140,9 @@ def fitted():
 
 def test_another_output_with_the_logits_is_named(fitted, tmp_path):
     source = graph(tmp_path, ("Exp", ["scores"], ["prob"]), ("Neg", ["X"], ["raw"]), outputs=["prob", "raw"])
-    with pytest.raises(InputError, match=r"its name says so.*Pass output='raw'\."):
-        fitted.to_onnx(tmp_path / "out.onnx", model=source, output="prob")
-    fitted.to_onnx(tmp_path / "out.onnx", model=source, output="raw")
+    with pytest.raises(InputError, match=r"its name says so.*Pass classifier_output='raw'\."):
+        fitted.to_onnx(tmp_path / "out.onnx", model=source, classifier_output="prob")
+    fitted.to_onnx(tmp_path / "out.onnx", model=source, classifier_output="raw")
 
 
 def test_the_user_overrules_a_name(fitted, tmp_path):

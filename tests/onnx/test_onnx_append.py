@@ -152,7 +152,7 @@ def test_the_classifier_itself_is_not_changed(calibrator_of, tmp_path, target):
     helper.set_model_props(model, {"author": "somebody"})
     onnx.save(model, source)
     before = source.read_bytes()
-    calibrator_of("bayes").to_onnx(target, model=source, output="logits")
+    calibrator_of("bayes").to_onnx(target, model=source, classifier_output="logits")
     assert source.read_bytes() == before
     after = onnx.load(target)
     added = len(after.graph.node) - len(model.graph.node)
@@ -172,9 +172,9 @@ def test_other_outputs_stay_and_the_logits_if_asked(calibrator_of, tmp_path, tar
     outputs = [info("label", TensorProto.INT64, ["batch"]), info("logits")]
     source = linear_classifier(tmp_path / "classifier.onnx", WEIGHTS, end=[label], outputs=outputs)
     cal = calibrator_of("hts")
-    cal.to_onnx(target, model=source, output="logits")
+    cal.to_onnx(target, model=source, classifier_output="logits")
     assert [output.name for output in session(target).get_outputs()] == ["label", "probabilities"]
-    cal.to_onnx(target, model=source, output="logits", keep=True, overwrite=True)
+    cal.to_onnx(target, model=source, classifier_output="logits", keep=True, overwrite=True)
     running = session(target)
     assert [output.name for output in running.get_outputs()] == ["label", "probabilities", "logits"]
     labels, probs, logits = running.run(None, {"images": IMAGES})
@@ -189,10 +189,10 @@ def test_a_softmax_that_others_read_stays(calibrator_of, tmp_path, target):
     ]
     outputs = [info("probs"), info("label", TensorProto.INT64, ["batch"])]
     source = linear_classifier(tmp_path / "classifier.onnx", WEIGHTS, end=end, outputs=outputs)
-    calibrator_of("ts").to_onnx(target, model=source, output="probs")
+    calibrator_of("ts").to_onnx(target, model=source, classifier_output="probs")
     probs, labels = session(target).run(None, {"images": IMAGES})
     np.testing.assert_array_equal(labels, probs.argmax(axis=1))
-    calibrator_of("ts").to_onnx(target, model=source, output="probs", keep=True, overwrite=True)
+    calibrator_of("ts").to_onnx(target, model=source, classifier_output="probs", keep=True, overwrite=True)
     assert [output.name for output in session(target).get_outputs()] == ["probabilities", "label", "probs"]
 
 
@@ -242,7 +242,7 @@ def test_names_that_are_taken_are_not_used(calibrator_of, tmp_path, target):
     outputs = [info("logits"), info("probabilities"), info("temperance_exp_0")]
     source = linear_classifier(tmp_path / "classifier.onnx", WEIGHTS, end=end, outputs=outputs)
     cal = calibrator_of("bayes")
-    assert append_to_onnx(cal, source, target, output="logits") == "calibrated_probabilities"
+    assert append_to_onnx(cal, source, target, classifier_output="logits") == "calibrated_probabilities"
     running = session(target)
     names = [output.name for output in running.get_outputs()]
     assert names == ["calibrated_probabilities", "probabilities", "temperance_exp_0"]
@@ -305,7 +305,9 @@ def test_the_one_score_of_a_binary_classifier(key, shape, from_probs, tmp_path, 
 # ---- what is refused
 
 
-@pytest.mark.parametrize("option", [{"output": "logits"}, {"from_probs": True}, {"keep": True}], ids=str)
+@pytest.mark.parametrize(
+    "option", [{"classifier_output": "z"}, {"from_probs": True}, {"keep": True}], ids=str
+)
 def test_options_about_a_classifier_need_one(option, calibrator_of, target):
     with pytest.raises(InputError, match=r"are about a classifier: name its file with model="):
         calibrator_of("ts").to_onnx(target, **option)
@@ -319,7 +321,7 @@ def test_the_output_must_be_named_if_there_are_several(calibrator_of, tmp_path, 
     with pytest.raises(InputError, match=r"say which output has the logits.* 2: 'logits', 'more'"):
         calibrator_of("ts").to_onnx(target, model=source)
     with pytest.raises(InputError, match="one of the classifier's, 'logits', 'more'; found 'scores'"):
-        calibrator_of("ts").to_onnx(target, model=source, output="scores")
+        calibrator_of("ts").to_onnx(target, model=source, classifier_output="scores")
 
 
 REFUSED = {

@@ -108,6 +108,16 @@ def test_input_and_output_have_names_and_any_batch(written):
     assert (got.name, got.shape, got.type) == ("probabilities", ["batch", 10], "tensor(float)")
 
 
+def test_calibrated_logits_are_those_of_transform(name, calibrator_of, tmp_path):
+    calibrator = calibrator_of(name)
+    calibrator.to_onnx(tmp_path / "cal.onnx", output="logits", dtype="float64")
+    z = 3 * np.random.default_rng(0).standard_normal((50, calibrator.n_classes_))
+    (got,) = session(tmp_path / "cal.onnx").run(["calibrated_logits"], {"logits": z})
+    np.testing.assert_allclose(got, calibrator.transform(z), rtol=1e-9, atol=1e-9)
+    with pytest.raises(InputError, match="output must be one of"):
+        calibrator.to_onnx(tmp_path / "other.onnx", output="probs")
+
+
 def test_it_works_with_old_runtimes_and_uses_every_node_and_constant(name, calibrator_of, tmp_path):
     calibrator_of(name).to_onnx(tmp_path / "cal.onnx")
     model = onnx.load(tmp_path / "cal.onnx")

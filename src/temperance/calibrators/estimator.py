@@ -663,7 +663,8 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
     def to_torch(self, dim: int | None = None, *, output: str = "logits") -> Any:
         """Return `transform` as a PyTorch module: `torch.nn.Sequential(model, cal.to_torch())`.
 
-        With output="probabilities" it is `predict_proba`, as for `to_onnx` and `temperance export`.
+        With output="probabilities" it is `predict_proba`, which is the default of `to_onnx` and `temperance
+        export`.
         `dim` is the axis of the classes: 1 for the (N, K, H, W) logits of pixels; by default that of the fit.
         """
         model = model_of(self)
@@ -677,7 +678,8 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         path: str | Path,
         *,
         model: str | Path | None = None,
-        output: str | None = None,
+        classifier_output: str | None = None,
+        output: str = "probabilities",
         from_probs: bool | None = None,
         floor: float | None = None,
         keep: bool = False,
@@ -686,19 +688,23 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
     ) -> None:
         """Write `predict_proba` as an ONNX model, or a classifier with it at its end.
 
-        Alone, it takes `logits` (batch, K) and gives `probabilities` (batch, K), both of type `dtype`. Given
-        the file of a classifier, `model`, it calibrates the logits in its `output`, which `probabilities`
-        replace: see `temperance.onnx.append_to_onnx` for the options.
+        Alone, it takes `logits` (batch, K) and gives `probabilities` (batch, K), both of type `dtype`. With
+        output="logits" it gives `calibrated_logits`, as `transform`. Given the file of a classifier, `model`,
+        it calibrates the logits in its `classifier_output`, which `probabilities` replace: see
+        `temperance.onnx.append_to_onnx` for the options.
         """
         fitted = model_of(self)
         if model is not None:
-            options = {"output": output, "from_probs": from_probs, "floor": floor, "keep": keep}
-            loaders.load("onnx append")(fitted, model, path, **options, overwrite=overwrite)
-        elif keep or any(option is not None for option in (output, from_probs, floor)):
-            words = "output, from_probs, floor and keep are about a classifier: name its file with model=..."
-            raise InputError(f"{words}, or leave them out.")
+            options = {"classifier_output": classifier_output, "from_probs": from_probs, "floor": floor}
+            options |= {"keep": keep, "output": output, "overwrite": overwrite}
+            loaders.load("onnx append")(fitted, model, path, **options)
+        elif keep or any(option is not None for option in (classifier_output, from_probs, floor)):
+            raise InputError(
+                "classifier_output, from_probs, floor and keep are about a classifier: name its file with "
+                "model=..., or leave them out."
+            )
         else:
-            loaders.load("onnx model")(fitted, path, dtype=dtype, overwrite=overwrite)
+            loaders.load("onnx model")(fitted, path, output=output, dtype=dtype, overwrite=overwrite)
 
     def parameters(self) -> dict[str, AnyArray]:
         """Return the fitted numbers by name, as they are saved and exported."""

@@ -22,8 +22,8 @@ Examples:
 
 \b
 .onnx is for onnxruntime, .pt2 for torch.export.load. Both take float32 logits
-(batch, K) and return probabilities (batch, K). With --append, the model has
-the inputs of the classifier.
+(batch, K) and return probabilities (batch, K), or calibrated logits. With
+--append, the model has the inputs of the classifier.
 """
 
 
@@ -34,7 +34,16 @@ the inputs of the classifier.
     "--append", type=FILE, metavar="CLASSIFIER", help="ONNX classifier to append the calibrator to."
 )
 @click.option(
-    "--output", "name", metavar="NAME", help="The classifier's output with the logits, if it has several."
+    "--output",
+    "gives",
+    type=click.Choice(["probabilities", "logits"]),
+    default="probabilities",
+    help="What the model returns.",
+)
+@click.option(
+    "--classifier-output",
+    metavar="NAME",
+    help="The classifier's output with the logits, if it has several.",
 )
 @click.option(
     "--from-probs/--no-from-probs",
@@ -52,7 +61,8 @@ def export(
     calibrator: Path,
     out: Path,
     append: Path | None,
-    name: str | None,
+    gives: str,
+    classifier_output: str | None,
     from_probs: bool | None,
     floor: float | None,
     force: bool,
@@ -68,31 +78,37 @@ def export(
         raise InputError(
             f"--append is for .onnx; found {out}. In PyTorch: Sequential(model, cal.to_torch())."
         )
-    if append is None and (name, from_probs, floor) != (None, None, None):
-        raise InputError("--output, --from-probs and --floor need a classifier. Name it with --append.")
+    if append is None and (classifier_output, from_probs, floor) != (None, None, None):
+        raise InputError(
+            "--classifier-output, --from-probs and --floor need a classifier. Name it with --append."
+        )
     fitted = load(calibrator)
     check_output_file(out, calibrator, append, overwrite=force)
-    gives = "probabilities"
+    name = gives
     if append is not None:
         from temperance.onnx import append_to_onnx
 
-        gives = append_to_onnx(
-            fitted, append, out, output=name, from_probs=from_probs, floor=floor, overwrite=force
-        )
+        name = append_to_onnx(
+            fitted, append, out, classifier_output=classifier_output, output=gives, from_probs=from_probs,
+            floor=floor, overwrite=force,
+        )  # fmt: skip
     elif kind == ".onnx":
-        fitted.to_onnx(out, overwrite=force)
+        from temperance.onnx.model import name_for
+
+        name = name_for(gives)
+        fitted.to_onnx(out, output=gives, overwrite=force)
     else:
         from temperance.torch.module import save_program
 
-        save_program(fitted, out, overwrite=force)
+        save_program(fitted, out, output=gives, overwrite=force)
     takes = f"the inputs of {on_one_line(append)}" if append else _own_inputs(fitted)
-    output.say(f"{fitted.key}: from {takes} to {gives} (batch, {fitted.n_classes_})")
+    output.say(f"{fitted.key}: from {takes} to {name} (batch, {fitted.n_classes_})")
     output.say(f"Saved to {on_one_line(out)}")
     output.result(
         calibrator={"path": str(calibrator), "method": fitted.key},
         out=str(out),
         classifier=None if append is None else str(append),
-        output=gives,
+        output=name,
         classes=fitted.n_classes_,
     )
 

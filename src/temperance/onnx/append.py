@@ -39,7 +39,7 @@ from temperance.onnx.classifier import (
     side_files,
 )
 from temperance.onnx.graph import OLDEST_OPSET, Array, Graph
-from temperance.onnx.model import METHOD, calibrate, describe, write_model
+from temperance.onnx.model import METHOD, calibrate, describe, name_for, write_model
 
 # What the nodes compute in, by the type of the classifier's output.
 WORKING: dict[int, Any] = {
@@ -71,7 +71,8 @@ def append_to_onnx(
     model: str | Path,
     path: str | Path,
     *,
-    output: str | None = None,
+    classifier_output: str | None = None,
+    output: str = "probabilities",
     from_probs: bool | None = None,
     floor: float | None = None,
     keep: bool = False,
@@ -87,14 +88,16 @@ def append_to_onnx(
         The classifier, an ONNX file. It is only read.
     path : path
         The file to write.
-    output : str, optional
+    classifier_output : str, optional
         The classifier's output with the logits, (batch, K), or (batch, 1) or (batch,) for the second of two
         classes; it may be left out if there is only one output. The calibrated `probabilities` (or
         `calibrated_probabilities`, if that name is taken) replace it. If the output comes from a Softmax, the
         input of the Softmax is calibrated.
+    output : {"probabilities", "logits"}
+        What replaces it; logits are called `calibrated_logits`.
     from_probs : bool, optional
-        Whether the output holds probabilities, whose logarithms are calibrated. By default the graph must
-        show it, if it matters, and agree with what the calibrator was fitted to.
+        Whether the classifier's output holds probabilities, whose logarithms are calibrated. By default the
+        graph must show it, if it matters, and agree with what the calibrator was fitted to.
     floor : float, optional
         Smaller probabilities are raised to this value; by default the floor of the calibrator's fit. A
         calibrator that was fitted in Python, to `logits_from_probs(probs)`, does not know its floor: pass
@@ -129,6 +132,7 @@ def append_to_onnx(
     """
     check_writable(path, overwrite=overwrite)
     check_floor(floor)
+    own_name = name_for(output)
     source_file, fitted = Path(model), model_of(calibrator)
     check_regular(source_file)
     invalid = "must be a valid ONNX model; ONNX says: {}. Export it again."
@@ -136,11 +140,11 @@ def append_to_onnx(
         classifier = _read(source_file)
         _check_folder(classifier, source_file, Path(path))
         classifier, opset = _with_known_opset(classifier, source_file)
-        found = _find_output(classifier, output)
+        found = _find_output(classifier, classifier_output)
         kind, is_single = _check_output(found, fitted)
         taken = set(names_in(classifier.graph))
         graph = Graph(WORKING[kind], opset=opset, taken=taken)
-        names = ("probabilities", "calibrated_probabilities", f"{graph.prefix}_probabilities")
+        names = (own_name, f"calibrated_{output}", f"{graph.prefix}_{output}")
         name = next(name for name in names if name not in taken)
         softmax = _softmax_behind(classifier, found.name, "Sigmoid" if is_single else "Softmax")
         source = Array(graph, softmax[-1].input[0] if softmax else found.name)
@@ -148,7 +152,9 @@ def append_to_onnx(
         if floor is None:
             fitted_on = fitted.record.fitted_on
             floor = 0.0 if fitted_on is None else fitted_on.floor or 0.0
-        _add_nodes(fitted, graph, source, kind, name, from_probs=in_probs, is_single=is_single, floor=floor)
+        _add_nodes(
+            fitted, graph, source, kind, name, output, from_probs=in_probs, is_single=is_single, floor=floor
+        )
         graph.drop_unused(name)
         _replace_output(classifier, found, name, fitted.n_columns, keep=keep)
         _remove_unread(classifier, softmax)
@@ -275,6 +281,7 @@ def _add_nodes(
     x: Array,
     kind: int,
     name: str,
+    output: str,
     *,
     from_probs: bool,
     is_single: bool,
@@ -292,7 +299,7 @@ def _add_nodes(
     if floor:
         x = graph.node("Max", x, float(np.log(floor)))
     inner = name if working == kind else f"{graph.prefix}_{name}"
-    calibrate(fitted, graph, x, inner)
+    calibrate(fitted, graph, x, inner, output)
     if inner != name:
         graph.cast(Array(graph, inner), kind, output=name)
 

@@ -155,6 +155,6 @@ def _refusal(classifier: ModelProto, output: str, reason: str) -> InputError:
         and _evidence_for(classifier, other.name)[0] != "probabilities"
     ]
     if others:
-        return InputError(fact, remedy=Remedy("output", (others[0],)))
+        return InputError(fact, remedy=Remedy("classifier_output", (others[0],)))
     advice = "If it was fitted on their logarithms, as logits_from_probs gives them, say so."
     return InputError(fact, advice=advice, remedy=Remedy("from_probs", (True,)))

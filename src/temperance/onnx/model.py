@@ -1,7 +1,7 @@
-"""The small graph: logits (batch, K) -> probabilities (batch, K), in its own file.
+"""The small graph: logits (batch, K) -> probabilities (batch, K), or calibrated logits, in its own file.
 
-The largest logit of a row is subtracted first. This changes no method, and numbers near the top keep their
-digits in float32 however large the logits are.
+For probabilities, the largest logit of a row is subtracted first. This changes no method, and numbers near
+the top keep their digits in float32 however large the logits are.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from temperance.core.tensor_rows import TensorRows
 from temperance.errors import InputError
 from temperance.files import atomic_file, check_writable
 from temperance.formulas.model import Model
+from temperance.inputs.validation import check_choice
 from temperance.onnx.graph import Array, Graph, OnnxOps
 
 IR_VERSION = 6  # the one that came with the oldest opset: onnxruntime reads it since 2019
@@ -27,8 +28,17 @@ METHOD = "temperance.method"
 """Key of the metadata with the method that a model is calibrated by."""
 
 
+NAME_FOR = {"probabilities": "probabilities", "logits": "calibrated_logits"}
+"""The name of each output in a graph, whose input may be called logits."""
+
+
 def to_onnx(
-    calibrator: Calibrator | Model, path: str | Path, *, dtype: Any = "float32", overwrite: bool = False
+    calibrator: Calibrator | Model,
+    path: str | Path,
+    *,
+    output: str = "probabilities",
+    dtype: Any = "float32",
+    overwrite: bool = False,
 ) -> None:
     """Write a fitted calibrator as an ONNX model: `logits` (batch, K) in, `probabilities` (batch, K) out.
 
@@ -40,6 +50,8 @@ def to_onnx(
         A fitted calibrator.
     path : path
         The file to write.
+    output : {"probabilities", "logits"}
+        What the model gives; logits are called `calibrated_logits`.
     dtype : "float32" or "float64"
         Type of the input, the output and the computation.
     overwrite : bool
@@ -57,11 +69,11 @@ def to_onnx(
     >>> [output.name for output in onnx.load(path).graph.output]
     ['probabilities']
     """
-    fitted, kind = model_of(calibrator), _float_type(dtype)
+    fitted, kind, name = model_of(calibrator), _float_type(dtype), name_for(output)
     check_writable(path, overwrite=overwrite)
     graph = Graph(kind)
-    calibrate(fitted, graph, Array(graph, "logits"), "probabilities")
-    graph.drop_unused("probabilities")
+    calibrate(fitted, graph, Array(graph, "logits"), name, output)
+    graph.drop_unused(name)
     shape = "batch", fitted.n_columns or "positions"
     element = helper.np_dtype_to_tensor_dtype(kind)
     model = helper.make_model(
@@ -69,9 +81,9 @@ def to_onnx(
             graph.nodes,
             "calibrator",
             [helper.make_tensor_value_info("logits", element, shape)],
-            [helper.make_tensor_value_info("probabilities", element, shape)],
+            [helper.make_tensor_value_info(name, element, shape)],
             graph.constants,
-            doc_string=f"{fitted.name}: logits to calibrated probabilities",
+            doc_string=f"{fitted.name}: logits to calibrated {output}",
         ),
         producer_name="temperance",
         producer_version=temperance.__version__,
@@ -80,6 +92,12 @@ def to_onnx(
     )
     describe(model, fitted)
     write_model(model, path, overwrite=overwrite, full_check=True)
+
+
+def name_for(output: str) -> str:
+    """Return the name of an output; raise if there is no such output."""
+    check_choice("output", output, tuple(NAME_FOR))
+    return NAME_FOR[output]
 
 
 def _float_type(dtype: Any) -> np.dtype[Any]:
@@ -92,13 +110,18 @@ def _float_type(dtype: Any) -> np.dtype[Any]:
     return kind
 
 
-def calibrate(fitted: Model, graph: Graph, logits: Array, output: str) -> None:
-    """Add the nodes from logits to calibrated probabilities, under the name `output`."""
+def calibrate(fitted: Model, graph: Graph, logits: Array, name: str, output: str) -> None:
+    """Add the nodes from logits to calibrated probabilities or logits, under this name."""
     ops = OnnxOps(graph)
     arrays = {name: graph.constant(values) for name, values in fitted.arrays().items()}
     n_columns = fitted.n_columns or ops.number_of_columns(logits)
-    rows = TensorRows(logits - ops.max(logits), n_columns, ops)
-    graph.node("Softmax", fitted.with_arrays(arrays).calibrate(rows), output=output, axis=-1)
+    if output == "probabilities":
+        logits = logits - ops.max(logits)
+    calibrated = fitted.with_arrays(arrays).calibrate(TensorRows(logits, n_columns, ops))
+    if output == "probabilities":
+        graph.node("Softmax", calibrated, output=name, axis=-1)
+    else:
+        graph.node("Identity", calibrated, output=name)
 
 
 def describe(model: ModelProto, fitted: Model) -> None:

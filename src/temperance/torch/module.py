@@ -188,8 +188,16 @@ class CalibratorModule(nn.Module):
         return self
 
 
-def save_program(calibrator: Calibrator | Model, path: str | Path, *, overwrite: bool = False) -> None:
+def save_program(
+    calibrator: Calibrator | Model,
+    path: str | Path,
+    *,
+    output: str = "probabilities",
+    overwrite: bool = False,
+) -> None:
     """Write a program that takes float32 logits (batch, K), of any batch size, and returns probabilities.
+
+    With output="logits" it returns calibrated logits.
 
     Examples
     --------
@@ -210,7 +218,7 @@ def save_program(calibrator: Calibrator | Model, path: str | Path, *, overwrite:
     if model.n_columns is None:
         shapes["logits"][1] = torch.export.Dim("positions", min=2)
     program = torch.export.export(
-        CalibratorModule(model, -1, "probabilities").eval(), (example,), dynamic_shapes=shapes
+        CalibratorModule(model, -1, output).eval(), (example,), dynamic_shapes=shapes
     )
     content = io.BytesIO()
     torch.export.save(program, content)
