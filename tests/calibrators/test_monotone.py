@@ -101,9 +101,9 @@ def test_the_summary_says_by_how_much_small_probabilities_were_wrong():
         assert factor == pytest.approx(np.exp(e - u), rel=0.01)
     assert said[0.012] > 20
     slope, error = cal.map_slopes_[5], cal.standard_errors_["map_slopes"][5]
-    assert f"down to 0.248 %: {slope:.4g} ± {error:.2g}" in cal.summary()
+    assert f"down to 0.248%: {slope:.4g} ± {error:.2g}" in cal.summary()
     bounds = re.findall(r"    (above|down to|below) (\S+ %): ", cal.summary())
-    percent = [f"{100 * np.exp(-knot):.3g} %" for knot in KNOTS[1:]]
+    percent = [f"{100 * np.exp(-knot):.3g}%" for knot in KNOTS[1:]]
     names = ["above", *["down to"] * (len(percent) - 1), "below"]
     assert bounds == list(zip(names, [*percent, percent[-1]], strict=True))
 

@@ -416,7 +416,7 @@ def test_reliability_is_that_of_the_fit_of_the_study(results, task, n):
     if n is not None:  # the same fit is in the store
         assert error == pytest.approx(results.draws("ece15", 30)[task.name, "hts", 0])
     legend = draw_figure(results, "reliability", task=task.name, methods=["hts"], n=n).legends[0]
-    assert f"HTS: ECE {100 * error:.2f} %" in [text.get_text() for text in legend.get_texts()]
+    assert f"HTS: ECE {100 * error:.2f}%" in [text.get_text() for text in legend.get_texts()]
 
 
 # ---- axes of temperatures
@@ -433,7 +433,7 @@ def test_a_bad_draw_does_not_stretch_the_axes_and_is_counted(method, results, ta
     assert np.log(high) < core.max() + 3 * (np.ptp(core) + 0.5)
     assert worse.chart().y.limits == (low, high)
     beyond = (by_few < low) | (by_few > high)
-    lines, share = beyond.any(axis=1).sum(), f"{100 * beyond.mean():.1f} %"
+    lines, share = beyond.any(axis=1).sum(), f"{100 * beyond.mean():.1f}%"
     words = f"({lines} of 10 leave the axes)" if method == "hts" else f"({share} outside the axes)"
     assert words in worse.chart().marks[0].label
 

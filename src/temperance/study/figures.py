@@ -190,7 +190,7 @@ def _draw_reliability(task: TaskFile, display: ReliabilityDisplay, n: int | None
     title = _title(f"{task_name(task)}, fitted to {fitted} rows", figure.get_figwidth())
     draw_chart(below, chart.below)
     marks = [
-        replace(mark, label=f"{mark.label}: ECE {100 * display.diagrams[mark.method].error:.2f} %")
+        replace(mark, label=f"{mark.label}: ECE {100 * display.diagrams[mark.method].error:.2f}%")
         if mark.label and mark.method
         else mark
         for mark in chart.marks
