@@ -59,6 +59,8 @@ def displays(comparison, curve):
         for name, kind in KINDS.items()
         if hasattr(kind, "from_comparison")
     }
+    fewer_bins = KINDS["TemperatureDisplay"].from_comparison(comparison, [comparison.verdict.tried], bins=10)
+    shown["TemperatureDisplay"] = fewer_bins
     return {**shown, "LearningCurveDisplay": KINDS["LearningCurveDisplay"].from_curve(curve)}
 
 

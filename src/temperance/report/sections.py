@@ -70,9 +70,16 @@ class Report:
         return self.comparison.results[UNCALIBRATED].scores.n_classes == 2
 
     @property
+    def at_chance(self) -> bool:
+        """Whether the labels probably belong to other rows, so that nothing else is worth showing."""
+        return self.comparison.verdict.outcome is Outcome.CHANCE
+
+    @property
     def shown(self) -> list[str]:
         """The classifier itself and, if one is recommended, the method to use."""
-        return list(dict.fromkeys((UNCALIBRATED, self.comparison.recommended)))
+        return list(
+            dict.fromkeys((UNCALIBRATED, UNCALIBRATED if self.at_chance else self.comparison.recommended))
+        )
 
     @property
     def learnt(self) -> list[str]:
@@ -88,21 +95,18 @@ def _verdict(report: Report) -> Markup:
     """Return the verdict, the picture before and after beside it, and the tiles below."""
     comparison = report.comparison
     verdict, result = comparison.verdict, comparison.results[comparison.recommended]
-    told = []
-    if report.has_two_classes or verdict.outcome is Outcome.CHANCE:
-        told.append(verdict.headline)
-    if verdict.outcome is not Outcome.CHANCE:
-        if verdict.outcome in (Outcome.PROBABLY_BETTER, Outcome.NO_DIFFERENCE) and result.calibrator:
-            told.append("More labelled rows would help to decide.")
-        told += [verdict.remaining_in_words, *verdict.notes]
+    if report.at_chance:
+        return element("div", verdict_box(verdict, [verdict.headline]), _reliability(report), class_="pair")
+    told = [verdict.headline] if report.has_two_classes else []
+    if verdict.outcome in (Outcome.PROBABLY_BETTER, Outcome.NO_DIFFERENCE) and result.calibrator:
+        told.append("More labelled rows would help to decide.")
+    told += [verdict.remaining_in_words, *verdict.notes]
     if comparison.judged is comparison.fitted:
         told.append("There was no test set: each row was evaluated by a fit to the other folds.")
     told += [comparison.why, *(f"Warning of the fit: {warning}" for warning in result.warnings)]
     box = verdict_box(verdict, [sentence for sentence in told if sentence])
     pair = element("div", box, _reliability(report), class_="pair")
-    # At chance the numbers would describe labels that probably belong to other rows.
-    tiles = [] if verdict.outcome is Outcome.CHANCE else _tiles(report)
-    return pair + element("div", *tiles, class_="tiles")
+    return pair + element("div", *_tiles(report), class_="tiles")
 
 
 def verdict_box(verdict: Verdict, sentences: Sequence[str]) -> Markup:
@@ -216,6 +220,8 @@ def _bounds(error: Estimate, written: Callable[[float], str]) -> str:
 def _methods(report: Report) -> Markup:
     """Draw the log loss of each method minus the lowest."""
     comparison = report.comparison
+    if report.at_chance:
+        return Markup("")
     shown = display.DifferencesDisplay.from_comparison(comparison)
     caption = (
         f"Paired over rows, with {100 * comparison.confidence:g}% intervals: more certain than the scores "
@@ -229,7 +235,7 @@ def _methods(report: Report) -> Markup:
 
 
 def _snippets(report: Report) -> Markup:
-    return snippet_blocks(report.comparison, report.snippets)
+    return Markup("") if report.at_chance else snippet_blocks(report.comparison, report.snippets)
 
 
 def _labels(report: Report) -> Markup:
@@ -270,7 +276,7 @@ def _class_reliability(report: Report) -> Markup:
     """Draw the frequency of single classes against their probability, before and after, the worst first."""
     comparison = report.comparison
     kept = comparison.results[UNCALIBRATED].class_reliability
-    if report.has_two_classes or not kept:
+    if report.has_two_classes or report.at_chance or not kept:
         return Markup("")
     after = comparison.results[comparison.recommended].class_reliability
     worst = sorted(kept, key=lambda column: -after[column].error)[:MAX_PANELS]
@@ -348,7 +354,7 @@ def _cox(report: Report) -> Markup:
 
 def _temperature(report: Report) -> Markup:
     """Draw T(z) against the log entropy, and the best temperature of each bin of rows."""
-    shown = display.TemperatureDisplay.from_comparison(report.comparison, report.learnt or None)
+    shown = display.TemperatureDisplay.from_comparison(report.comparison, report.learnt or None, bins=10)
     return figure("temperature", shown.chart())
 
 

@@ -10,7 +10,6 @@ from markupsafe import Markup
 
 from temperance.calibrators import UNCALIBRATED, Calibrator
 from temperance.comparison import Comparison
-from temperance.comparison.verdict import Outcome
 from temperance.report.markup import element
 
 _PLAIN = (str, int, float, bool, tuple, type(None))  # types of options that can be written as code
@@ -46,7 +45,7 @@ class Snippets:
 def snippet_blocks(comparison: Comparison, snippets: Snippets) -> Markup:
     """Return the blocks of commands; nothing if no calibration is recommended."""
     verdict = comparison.verdict
-    if verdict.method == UNCALIBRATED or verdict.outcome is Outcome.CHANCE:
+    if verdict.method == UNCALIBRATED:
         return Markup("")
     shell = snippets.shell.get(verdict.method)
     blocks = [_block("Shell", shell)] if shell else []
