@@ -62,10 +62,10 @@ def test_errors_and_the_paper(table):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("ranks",), "Mean rank by NLL with 200 rows over 1 task of 1 data set"),
-        (("wins", "--n", 1000), "Win rates by NLL with 1000 rows"),
+        (("ranks",), "Mean rank by log loss with 200 rows over 1 task of 1 data set"),
+        (("wins", "--n", 1000), "Win rates by log loss with 1000 rows"),
         (("improvements", "--to", "none", "--metric", "ece"), "Mean improvement over Uncalibrated in %"),
-        (("ranks", "--format", "latex", "--over", "datasets"), r"\caption{Mean rank by NLL"),
+        (("ranks", "--format", "latex", "--over", "datasets"), r"\caption{Mean rank by log loss"),
         (("wins", "--format", "csv", "-m", "ts"), "ts,none,1.0,0.0,1.0,1.0"),
         (("scores", "--format", "csv", "--metric", "ece"), "\ncifar10,resnet,200,10,0.1071,0.02,0.02\n"),
         (("scores", "--format", "latex"), "\\begin{table}"),

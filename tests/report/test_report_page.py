@@ -16,7 +16,7 @@ from temperance.comparison.verdict import Outcome
 from temperance.data import simulate
 from temperance.metrics.intervals import Estimate
 from temperance.report.page import render_report, write_report
-from temperance.report.sections import SECTIONS, SYMBOLS, Source, _bounds
+from temperance.report.sections import SECTIONS, SYMBOLS, Source, _interval
 
 QUICK = {"draws": 20}
 HOSTILE = "<script>alert(1)</script>&\"'.npz"
@@ -163,7 +163,20 @@ def test_the_small_errors_of_many_classes_have_two_digits_and_no_interval_no_tex
     ],
 )
 def test_an_interval_that_ends_at_its_calibration_error_is_one_bound(low, high, words):
-    assert _bounds(Estimate(0.02, low, high), lambda share: f"{100 * share:.2f}%") == words
+    estimate = Estimate(0.02, low, high)
+    assert _interval(estimate, "{:.2%}".format, bound=True) == words
+    assert _interval(estimate, "{:.2%}".format) == f"{low:.2%} to {high:.2%}"
+
+
+def test_a_single_test_row_has_no_intervals():
+    task = simulate(300, 3, random_state=2)
+    result = compare(
+        task.logits[:299], task.labels[:299], task.logits[299:], task.labels[299:], methods=["ts"], **QUICK
+    )
+    _, shown = section_of(render_report(result), "verdict").split('class="tiles"')
+    assert "nan" not in shown
+    assert "inf" not in shown
+    assert shown.count("no interval") == 2, "the ECE has a bound"
 
 
 def test_the_page_has_the_verdict_its_reason_and_each_number_once(comparison, page, html):
@@ -204,6 +217,8 @@ def test_two_classes_have_the_base_rate_and_the_probability_of_the_second():
     assert ">P(class spam)<" in shown
     assert "Mean P(class spam) minus base rate" in shown
     assert "Confidence minus accuracy" not in shown
+    before, after = result.verdict.before.gap_in_words, result.verdict.after.gap_in_words
+    assert f"{before.capitalize()} before calibration, {after} after." in shown
     assert "argmax" not in page
     assert 'id="class-reliability"' not in page
     diagram = result.results["none"].class_reliability[1]

@@ -49,7 +49,7 @@ def render_history(check: Check, *, title: str = "Checks of a calibrator") -> st
         element("h1", title),
         element("p", verdict, class_=f"verdict {colour}", id="verdict"),
         element("ul", *(element("li", sentence) for sentence in rest)),
-        *(figure(name, chart) for name, chart in charts.items()),
+        *(figure(name, chart, heading=True) for name, chart in charts.items()),
         element("h2", "All checks"),
         _table(check),
         class_="single",
@@ -129,7 +129,7 @@ def gap_chart(check: Check, at: Indices) -> Chart:
         ),
     ]
     return Chart(
-        "Right minus said",
+        "Accuracy minus confidence",
         "Accuracy minus mean confidence, in percentage points, with 95% "
         "intervals for the rows of each check. Below 0 the calibrator is overconfident.",
         _dates(check),

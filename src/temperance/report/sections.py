@@ -10,7 +10,6 @@ import platform
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from math import isnan
 from statistics import median
 
 import numpy as np
@@ -77,9 +76,8 @@ class Report:
     @property
     def shown(self) -> list[str]:
         """The classifier itself and, if one is recommended, the method to use."""
-        return list(
-            dict.fromkeys((UNCALIBRATED, UNCALIBRATED if self.at_chance else self.comparison.recommended))
-        )
+        used = self.comparison.recommended
+        return [UNCALIBRATED] if self.at_chance or used == UNCALIBRATED else [UNCALIBRATED, used]
 
     @property
     def learnt(self) -> list[str]:
@@ -97,8 +95,11 @@ def _verdict(report: Report) -> Markup:
     verdict, result = comparison.verdict, comparison.results[comparison.recommended]
     if report.at_chance:
         return element("div", verdict_box(verdict, [verdict.headline]), _reliability(report), class_="pair")
-    told = [verdict.headline] if report.has_two_classes else []
-    if verdict.outcome in (Outcome.PROBABLY_BETTER, Outcome.NO_DIFFERENCE) and result.calibrator:
+    told = []
+    if report.has_two_classes:  # the first tile has another gap
+        gaps = [verdict.before.gap_in_words, verdict.after.gap_in_words][: len(report.shown)]
+        told.append(f"{' before calibration, '.join(gaps).capitalize()}{' after' * (len(gaps) > 1)}.")
+    if verdict.outcome in (Outcome.PROBABLY_BETTER, Outcome.NO_DIFFERENCE) and len(report.shown) > 1:
         told.append("More labelled rows would help to decide.")
     told += [verdict.remaining_in_words, *verdict.notes]
     if comparison.judged is comparison.fitted:
@@ -139,11 +140,12 @@ def _tiles(report: Report) -> list[Markup]:
     level = f"{100 * verdict.confidence:g}% interval"
     gain, of_ece = verdict.nll_gain, verdict.ece_gain.interval(verdict.confidence)
     ece = [one.scores["ece"] for one in results]
-    calibration_error = f"{level}: {_bounds(ece[-1], _percent)}"
-    log_loss = f"Lower by {gain.value:.4f}, {level}: {gain.low:.4f} to {gain.high:.4f}"
+    calibration_error = _interval(ece[-1], _percent, level, bound=True)
+    log_loss = f"Lower by {gain.value:.4f}; {_interval(gain, '{:.4f}'.format, level)}"
     if len(results) == 1:
-        low, high = _signed(-gain.high, 4), _signed(-gain.low, 4)
-        best = f"Best candidate, {verdict.tried}: {_signed(-gain.value, 4)}, {level}: {low} to {high}"
+        rise = Estimate(-gain.value, -gain.high, -gain.low)
+        interval = _interval(rise, _signed, level)
+        best = f"Best candidate, {verdict.tried}: {_signed(rise.value)}; {interval}"
         log_loss = "No method was tried." if verdict.tried is None else best
     elif of_ece.low <= 0 <= of_ece.high:
         calibration_error += "; no change that these rows can show"
@@ -177,9 +179,11 @@ def _gap_of_positives(results: Sequence[MethodResult], comparison: Comparison, l
 
 
 def _gap_tile(title: str, gaps: Sequence[Estimate], words: str, level: str) -> Markup:
-    low, high = (_signed(100 * end, 1) for end in (gaps[-1].low, gaps[-1].high))
-    shown = [_signed(100 * gap.value, 1) for gap in gaps]
-    return _tile(title, shown, f"{words}; {level}: {low} to {high}", " points")
+    def written(gap: float) -> str:
+        return _signed(100 * gap, 1)
+
+    interval = _interval(gaps[-1], written, level)
+    return _tile(title, [written(gap.value) for gap in gaps], f"{words}; {interval}", " points")
 
 
 def _tile(title: str, values: Sequence[str], words: str, unit: str = "") -> Markup:
@@ -197,21 +201,25 @@ def _percent(share: float) -> str:
     return f"{100 * share:.2f}%"
 
 
-def _signed(number: float, decimals: int) -> str:
+def _signed(number: float, decimals: int = 4) -> str:
     """Return a number with its sign; one that is shown as 0 has none."""
     shown = f"{number:+z.{decimals}f}".replace("-", MINUS)
     return shown if any(digit in "123456789" for digit in shown) else shown.lstrip("+")
 
 
-def _bounds(error: Estimate, written: Callable[[float], str]) -> str:
-    """Return the interval of a calibration error, or one bound if the interval ends at the value.
+def _interval(one: Estimate, written: Callable[[float], str], level: str = "", *, bound: bool = False) -> str:
+    """Return the interval in words; with `bound`, a single bound if the interval ends at the value.
 
-    Noise only adds to a calibration error, so its interval may end at the value or, often, begin at 0.
+    That happens to calibration errors: noise only adds to them, so their intervals may end at the value or,
+    often, begin at 0. A single row has no interval.
     """
-    value, low, high = (written(number) for number in (error.value, error.low, error.high))
-    if value not in (low, high):
-        return f"{low} to {high}"
-    return f"at least {low}" if low not in (value, written(0.0)) else f"at most {high}"
+    if not np.isfinite([one.low, one.high]).all():
+        return "no interval" if level else ""
+    value, low, high = (written(number) for number in (one.value, one.low, one.high))
+    words = f"{low} to {high}"
+    if bound and value in (low, high):
+        words = f"at least {low}" if low not in (value, written(0.0)) else f"at most {high}"
+    return f"{level}: {words}" if level else words
 
 
 # ---- methods, and how to use one
@@ -323,11 +331,8 @@ def _row(comparison: Comparison, result: MethodResult) -> list[str]:
         def written(number: float, factor: int = metric.factor, digits: int = digits) -> str:
             return f"{factor * number:.{digits}f}"
 
-        ends = f"{written(score.low)} to {written(score.high)}"
-        if metric.interval == "bootstrap":
-            ends = _bounds(score, written)
-        small = Markup("") if isnan(score.low) else element("small", ends)
-        cells.append(joined([written(score.value), small]))
+        interval = _interval(score, written, bound=metric.interval == "bootstrap")
+        cells.append(joined([written(score.value), element("small", interval) if interval else ""]))
     if comparison.decision_changes:
         cells.append(f"{100 * result.changed_share:.2f}")
     cells += [f"{result.scores[name].value:.4g}" for name in comparison.outside_metrics]
