@@ -34,14 +34,14 @@ def test_the_line_appears_late_and_is_erased(stream):
         assert stream.getvalue() == ""
         clock.now = DELAY
         report("hnlts", 0.25)
-        assert stream.getvalue() == "\rComparing: hnlts  25 %"
+        assert stream.getvalue() == "\rComparing: hnlts  25%"
         report("bayes", 0.3)  # too soon after the last
         clock.now += 1
         report("ts", 0.5)
-        assert stream.getvalue().endswith("\rComparing: ts  50 %   ")
+        assert stream.getvalue().endswith("\rComparing: ts  50%   ")
         clock.now += 1
         report("ts", math.nan)
-        assert stream.getvalue().endswith("\rComparing: ts      ")
+        assert stream.getvalue().endswith("\rComparing: ts     ")
     assert stream.getvalue().endswith("\r" + " " * len("Comparing: ts") + "\r")
 
 
@@ -73,11 +73,11 @@ def test_compare_evaluate_and_the_curve_report_to_a_function_or_a_line(monkeypat
     monkeypatch.setattr("temperance.progress.DELAY", -1.0)
     monkeypatch.setattr("sys.stderr", stream := Terminal())
     temperance.compare(task.logits, task.labels, methods=["ts"], draws=5)
-    assert "Comparing: none   0 %" in stream.getvalue()
+    assert "Comparing: none   0%" in stream.getvalue()
     temperance.metrics.evaluate(task.probabilities, task.labels, draws=5)
-    assert "Evaluating: intervals 100 %" in stream.getvalue()
+    assert "Evaluating: intervals 100%" in stream.getvalue()
     temperance.compare(task.logits, task.labels, methods=["ts"], draws=5, learning_curve=True)
-    assert "Learning curve: ts, 20 rows   0 %" in stream.getvalue()
+    assert "Learning curve: ts, 20 rows   0%" in stream.getvalue()
     before = stream.getvalue()
     comparison.save_report(tmp_path / "quiet.html")
     temperance.metrics.evaluate(task.probabilities, task.labels, draws=5, progress=False)

@@ -55,7 +55,7 @@ def reporting(
             return
         next_update = now + _PAUSE
         doing = f"{title}: {what}" if what else title
-        text = doing[:_WIDTH] if math.isnan(share) else f"{doing[: _WIDTH - 6]} {100 * share:3.0f} %"
+        text = doing[:_WIDTH] if math.isnan(share) else f"{doing[: _WIDTH - 6]} {100 * share:3.0f}%"
         stream.write(f"\r{text.ljust(width)}")
         stream.flush()
         width = len(text)

@@ -39,7 +39,7 @@ def browser():
 
 @pytest.fixture
 def open_page(browser, report):
-    """Return a function that opens the report; what goes wrong in the page is collected."""
+    """Return a function that opens the report and its diagnostics; what goes wrong is collected."""
     contexts = []
 
     def opened(**settings):
@@ -51,6 +51,7 @@ def open_page(browser, report):
         page.on("pageerror", lambda error: page.troubles.append(str(error)))
         page.on("request", lambda request: page.requests.append(request.url))
         page.goto(report[0].as_uri())
+        page.locator("#diagnostics > summary").click()
         return page
 
     yield opened

@@ -181,11 +181,11 @@ def test_the_summary_says_what_the_rows_added_to_the_prior(cal):
     used = [float(x) for x in re.findall(r": (\d\.\d) of", text)]
     np.testing.assert_allclose(used, cal.effective_parameters_, atol=0.051)
     low, middle, high = cal.temperature_quantiles_
-    assert f"T of the calibration rows: {low:.3g} / {middle:.3g} / {high:.3g} (5 % / median / 95 %)" in text
+    assert f"T of the calibration rows: {low:.3g} / {middle:.3g} / {high:.3g} (5% / median / 95%)" in text
     assert f"T0 = {cal.reference_:.4g}" in text
     half = 1.96 * cal.standard_errors_["coefficients"][0]
     low, high = np.exp(cal.coefficients_[0] - half), np.exp(cal.coefficients_[0] + half)
-    assert f"T of a typical row: {low:.3g} to {high:.3g} (95 % credible interval)" in text
+    assert f"T of a typical row: {low:.3g} to {high:.3g} (95% credible interval)" in text
     assert "prior: population" in text
     assert f"b: {cal.coefficients_[0]:+.3f} ± {cal.standard_errors_['coefficients'][0]:.2g}" in text
 

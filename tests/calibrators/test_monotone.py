@@ -74,7 +74,7 @@ def test_the_summary_says_by_how_much_small_probabilities_were_wrong():
     cal = MonotoneScaling().fit(z, labels)
     said = {
         float(p): float(factor)
-        for p, factor in re.findall(r"a probability of (\S+) % was (\S+) times too small", cal.summary())
+        for p, factor in re.findall(r"a probability of (\S+)% was (\S+) times too small", cal.summary())
     }
     assert set(said) == {1.8, 0.012}
     for percent, factor in said.items():
@@ -83,9 +83,9 @@ def test_the_summary_says_by_how_much_small_probabilities_were_wrong():
         assert factor == pytest.approx(np.exp(e - u), rel=0.01)
     assert said[0.012] > 20
     slope, error = cal.map_slopes_[5], cal.standard_errors_["map_slopes"][5]
-    assert f"down to 0.248 %: {slope:.4g} ± {error:.2g}" in cal.summary()
-    bounds = re.findall(r"    (above|down to|below) (\S+ %): ", cal.summary())
-    percent = [f"{100 * np.exp(-knot):.3g} %" for knot in KNOTS[1:]]
+    assert f"down to 0.248%: {slope:.4g} ± {error:.2g}" in cal.summary()
+    bounds = re.findall(r"    (above|down to|below) (\S+%): ", cal.summary())
+    percent = [f"{100 * np.exp(-knot):.3g}%" for knot in KNOTS[1:]]
     names = ["above", *["down to"] * (len(percent) - 1), "below"]
     assert bounds == list(zip(names, [*percent, percent[-1]], strict=True))
 

@@ -61,9 +61,9 @@ def test_errors_and_the_paper(table):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("ranks",), "Mean rank by NLL with 200 rows over 1 task of 1 data set"),
+        (("ranks",), "Mean rank by log loss with 200 rows over 1 task of 1 data set"),
         (("improvements", "--to", "none", "--metric", "ece"), "Mean improvement over Uncalibrated in %"),
-        (("ranks", "--format", "latex", "--over", "datasets"), r"\caption{Mean rank by NLL"),
+        (("ranks", "--format", "latex", "--over", "datasets"), r"\caption{Mean rank by log loss"),
         (("scores", "--format", "csv", "--metric", "ece"), "\ncifar10,resnet,200,10,0.1071,0.02,0.02\n"),
         (("scores", "--format", "latex"), "\\begin{table}"),
     ],

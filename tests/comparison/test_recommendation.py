@@ -82,12 +82,12 @@ def test_of_several_methods_a_more_complex_one_needs_a_gain_over_the_simpler_one
 def test_the_reasons():
     found = recommend(four(bayes_bias=changing(0.4 - 2.5 * ERROR)), None)
     assert found.reason == (
-        "Its log loss, 0.3750, is lower than with bayes, the choice among methods that keep all predictions, "
-        "by 0.0250 \u00b1 0.0100, a gain of 2% or more."
+        "Its log loss is lower than with bayes, the choice among methods that keep all predictions, by "
+        "0.0250 \u00b1 0.0100, a gain of 2% or more."
     )
     found = recommend(four(bayes_bias=changing(0.4 - 0.5 * ERROR)), None)
     assert found.reason == (
-        "It is the default, with a log loss of 0.4000; no other candidate is better by a gain that matters. "
+        "It is the default; no other candidate is better by a gain that matters. "
         "bayes-bias has a log loss lower by 0.0050 \u00b1 0.0100 and would change 12.0% of predictions; a "
         "gain of 2% is needed."
     )
@@ -95,20 +95,16 @@ def test_the_reasons():
     assert found.reason.endswith("ts has a log loss lower by 0.0150 \u00b1 0.0100; that is too uncertain.")
     found = recommend(four(ts=method(0.3)), None)
     assert found.reason == (
-        "Its log loss, 0.3000, is lower than with bayes, the default, by 0.1000 \u00b1 0.0000, a gain of 1% "
-        "or more."
+        "Its log loss is lower than with bayes, the default, by 0.1000 \u00b1 0.0000, a gain of 1% or more."
     )
     results = {"none": method(0.5, n_parameters=0), "ts": method(0.495, noise=ERROR)}
     found = recommend(results, None)
     assert found.reason == (
-        "ts, the simplest method, does not lower the log loss, 0.5000, by 1 standard error (0.0050 \u00b1 "
-        "0.0100)."
+        "ts, the simplest method, does not lower the log loss by 1 standard error (0.0050 \u00b1 0.0100)."
     )
     results = {"none": method(0.5, n_parameters=0), "bayes": method(0.499, noise=0.1 * ERROR)}
     found = recommend(results, None)
-    assert found.reason == (
-        "bayes, the default, lowers the log loss, 0.5000, by less than 1% (0.0010 \u00b1 0.0010)."
-    )
+    assert found.reason == ("bayes, the default, lowers the log loss by less than 1% (0.0010 \u00b1 0.0010).")
 
 
 def test_only_candidates_are_recommended():

@@ -97,8 +97,10 @@ def test_scores_are_those_of_the_comparison(comparison):
 
 def test_differences_are_means_over_the_same_rows(comparison):
     display = DifferencesDisplay.from_comparison(comparison)
-    assert display.reference == comparison.recommended
-    reference = comparison.results[display.reference]
+    losses = [comparison.results[name].row_nll.mean() for name in display.methods]
+    assert losses == sorted(losses)
+    assert set(display.methods) == set(comparison.results)
+    reference = comparison.results[display.methods[0]]
     for at, name in enumerate(display.methods):
         rows = comparison.results[name].row_nll - reference.row_nll
         share = np.full(len(rows), 1 / len(rows))

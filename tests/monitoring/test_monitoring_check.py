@@ -84,7 +84,7 @@ def test_without_labels_a_shift_asks_for_labels_and_says_what_it_cannot_tell(wor
     probs = world[0].predict_proba(world[1])
     value, low, high = stable.expected_accuracy
     assert value == pytest.approx(probs.max(axis=1).mean())
-    assert f"If the calibrator still holds, {100 * value:.1f} % of these" in stable.words
+    assert f"If the calibrator still holds, {100 * value:.1f}% of these" in stable.words
     assert low < (probs.argmax(axis=1) == world[2]).mean() < high
     assert monitoring.check(*world).expected_accuracy is None
     found = monitoring.check(world[0], shifted[0])

@@ -7,6 +7,7 @@ import pytest
 from markupsafe import escape
 
 from temperance import TemperatureScaling, compare
+from temperance.comparison.table import cells as cells_of
 from temperance.display.chart import metric_in_words
 
 
@@ -64,9 +65,9 @@ def test_an_evaluation_shows_each_metric_with_its_interval(shown):
 
 def test_a_comparison_shows_its_table_and_the_verdict_as_the_page_does(shown):
     result = shown["comparison"]
-    html = result._repr_html_().replace("\N{NO-BREAK SPACE}", " ")
+    html = result._repr_html_()
     assert all(str(escape(sentence)) in html for sentence in result.verdict.sentences)
     assert f"Calibration: {result.verdict.outcome}" in html
-    assert result.reason in html
-    assert 'data-row="ts"' in html
-    assert f"{result.results['ts'].scores['nll'].value:.4f}" in html
+    assert str(escape(result.why)) in html
+    for cells in cells_of(result):
+        assert all(f">{escape(cell)}<" in html for cell in cells)

@@ -16,7 +16,6 @@ from temperance.data import simulate
 from temperance.display.axes import plot_chart
 from temperance.display.base import Display
 from temperance.report.page import render_report
-from temperance.report.sections import _figure_by_method, shown_at_first
 from temperance.report.svg import draw_svg
 
 KINDS = {
@@ -53,20 +52,15 @@ def curve(comparison):
 
 
 @pytest.fixture(scope="module")
-def focus(comparison):
-    """Return the methods that set the limits of the page's axes: HTS is not one of them."""
-    shown = {"none", *shown_at_first(comparison)}
-    assert shown < set(comparison.results)
-    return shown
-
-
-@pytest.fixture(scope="module")
 def displays(comparison, curve):
+    learnt = ("TemperatureDisplay", "ClassTemperatureDisplay")  # the page has the method of the verdict
     shown = {
-        name: kind.from_comparison(comparison)
+        name: kind.from_comparison(comparison, *([[comparison.verdict.tried]] if name in learnt else []))
         for name, kind in KINDS.items()
         if hasattr(kind, "from_comparison")
     }
+    fewer_bins = KINDS["TemperatureDisplay"].from_comparison(comparison, [comparison.verdict.tried], bins=10)
+    shown["TemperatureDisplay"] = fewer_bins
     return {**shown, "LearningCurveDisplay": KINDS["LearningCurveDisplay"].from_curve(curve)}
 
 
@@ -141,24 +135,11 @@ def test_svg_and_matplotlib_have_the_same_limits_ticks_labels_and_caption(name, 
 
 
 @pytest.mark.parametrize("name", ON_PAGE)
-def test_the_page_has_the_plotted_figure(name, page, displays, focus):
-    shown = displays[ON_PAGE[name]]
-    chart = (shown if name == "reliability" else shown.restricted_to(focus)).chart()
+def test_the_page_has_the_plotted_figure(name, page, displays):
+    chart = displays[ON_PAGE[name]].chart()
     drawn = Drawn(re.search(r"<svg.*</svg>", page[name], re.DOTALL).group(0))
     assert_same_axes(drawn, plot_chart(chart, pyplot.subplots()[1]))
     assert drawn.caption == chart.caption
-    assert re.search("<h3>(.*?)</h3>", page[name]).group(1) == chart.title
-
-
-def test_a_method_that_is_hidden_at_first_stretches_no_axis(displays):
-    shown = displays["TemperatureDisplay"]
-    wild = replace(shown, temperature=shown.temperature | {"hts": 5 * shown.temperature["ts"]})
-    drawn = _figure_by_method("a", wild, "", {"none", "ts", "bayes"})
-    assert '<g data-method="hts">' in drawn
-    chart = wild.restricted_to({"ts", "bayes"}).chart()
-    assert wild.chart().y.limits[1] > 1.2 * chart.y.limits[1]
-    svg = re.search(r"<svg.*</svg>", drawn, re.DOTALL).group(0)
-    assert_same_axes(Drawn(svg), plot_chart(chart, pyplot.subplots()[1]))
 
 
 @pytest.mark.parametrize("name", KINDS)

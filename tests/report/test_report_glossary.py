@@ -1,21 +1,31 @@
-"""The glossary: every method of a comparison has an entry, and variants of one class differ."""
+"""The glossary: every method on the page has an entry, and variants of one class differ."""
 
 import re
 
-from temperance import CALIBRATORS
-from temperance.report.sections import SECTIONS
+import pytest
 
-_, GLOSSARY = SECTIONS["glossary"](None)
-ENTRIES = dict(re.findall(r"<dt>(.*?)</dt>\s*<dd>(.*?)</dd>", str(GLOSSARY), re.DOTALL))
-
-
-def test_every_method_of_a_comparison_has_an_entry_of_its_own():
-    keys = [key for key, method in CALIBRATORS.items() if method.in_comparison]
-    assert set(keys) <= set(ENTRIES)
-    assert len({ENTRIES[key] for key in keys}) == len(keys)
+from temperance import compare
+from temperance.data import simulate
+from temperance.report.page import render_report
 
 
-def test_a_variant_is_its_class_and_what_differs():
-    assert ENTRIES["pts-ece"] == f"{ENTRIES['pts']}, fitted to the ECE, not to the NLL"
+@pytest.fixture(scope="module")
+def entries():
+    task = simulate(200, 3, random_state=0)
+    page = render_report(compare(task.logits, task.labels, methods="all", folds=2, draws=5))
+    found = re.search("<dl>.*?</dl>", page, re.DOTALL).group(0)
+    return dict(re.findall(r"<dt>(.*?)</dt>\s*<dd>(.*?)</dd>", found, re.DOTALL)), page
+
+
+def test_every_method_on_the_page_has_an_entry_of_its_own(entries):
+    words, page = entries
+    methods = re.findall(r'<tr><th scope="row">([\w-]+)</th><td>[0-9.]+<small>', page)
+    assert len(methods) == 12
+    assert len({words[key] for key in methods}) == len(methods)
+
+
+def test_a_variant_is_its_class_and_what_differs(entries):
+    words, _ = entries
+    assert words["pts-ece"] == f"{words['pts']}, fitted to the ECE, not to the log loss"
     bias = "and with a bias for each class, which may change predictions"
-    assert ENTRIES["bayes-bias"] == f"{ENTRIES['bayes']}, {bias}"
+    assert words["bayes-bias"] == f"{words['bayes']}, {bias}"

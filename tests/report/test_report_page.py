@@ -15,9 +15,8 @@ from temperance.comparison import learning_curve
 from temperance.comparison.verdict import Outcome
 from temperance.data import simulate
 from temperance.metrics.intervals import Estimate
-from temperance.report.methods_table import methods_table
 from temperance.report.page import render_report, write_report
-from temperance.report.sections import SECTIONS, SYMBOLS, Source, shown_at_first
+from temperance.report.sections import SECTIONS, SYMBOLS, Source, _interval
 
 QUICK = {"draws": 20}
 HOSTILE = "<script>alert(1)</script>&\"'.npz"
@@ -73,10 +72,12 @@ def page(html):
     return Page(html)
 
 
-def test_every_section_is_there_and_linked(page):
+def test_every_section_is_there_and_the_diagnostics_are_folded(page, html):
     assert [a["id"] for a in page.all("section")] == list(SECTIONS)
-    links = {a["href"] for a in page.all("a")}
-    assert {f"#{key}" for key in SECTIONS} <= links
+    _, folded = html.split('<details id="diagnostics">')
+    for key, section in SECTIONS.items():
+        assert (f'<section id="{key}"' in folded) == section.folded
+    assert "open" not in next(a for a in page.all("details") if a.get("id") == "diagnostics")
 
 
 def test_the_page_is_small_and_loads_nothing_from_outside(page, html):
@@ -112,24 +113,31 @@ def test_every_identifier_is_unique_and_every_reference_has_a_target(page):
 
 def test_every_figure_has_a_text_description(page):
     pictures = page.all("svg")
-    assert len(pictures) == 6 + 4  # one of each class
+    assert len(pictures) == 6 + 4  # one per class
     for picture in pictures:
         assert picture["role"] == "img"
     assert len(page.all("desc")) == len(pictures)
     assert len(page.text["desc"]) > 40 * len(pictures)
 
 
-def test_the_table_shows_the_numbers_of_the_comparison(comparison, html):
+def section_of(html, name):
+    """Return a section of the page as plain text and numbers."""
+    found = re.search(f'<section id="{name}".*?</section>', html, re.DOTALL).group(0)
+    return unescape(found)
+
+
+def test_the_table_shows_the_numbers_of_the_comparison_the_lowest_log_loss_first(comparison, html):
+    shown, rows = section_of(html, "scores"), []
     for name, result in comparison.results.items():
-        row = re.search(rf'<tr[^>]*data-row="{name}".*?</tr>', html, re.DOTALL).group(0)
-        values = [float(v) for v in re.findall(r'data-value="([-0-9.e]+)"', row)]
-        scores = result.scores
-        assert values[1:7] == [
-            scores[key].value for key in ("nll", "brier", "ece", "classwise_ece", "smooth_ece", "accuracy")
-        ]
-        assert f">{scores['nll'].value:.4f}<" in row
-        assert ("recommended" in row) == (name == comparison.recommended)
-        assert row.count("<td") == html.count("data-sort") - 1, "a cell for each heading"
+        row = re.search(rf'<tr><th scope="row">{name}</th>.*?</tr>', shown, re.DOTALL).group(0)
+        rows.append((result.scores["nll"].value, shown.index(row)))
+        values = [float(v) for v in re.findall(r"<td>([0-9.]+)", row)]
+        keys = ("nll", "brier", "ece", "classwise_ece", "smooth_ece", "accuracy")
+        factors = (1, 1, 100, 100, 100, 100)
+        wanted = [factor * result.scores[key].value for key, factor in zip(keys, factors, strict=True)]
+        np.testing.assert_allclose(values[:6], wanted, atol=0.00501)
+        assert row.count("<td") == shown.count('scope="col"') - 1, "a cell for each heading"
+    assert [place for _, place in sorted(rows)] == sorted(place for _, place in rows)
 
 
 def test_the_small_errors_of_many_classes_have_two_digits_and_no_interval_no_text(comparison):
@@ -138,19 +146,103 @@ def test_the_small_errors_of_many_classes_have_two_digits_and_no_interval_no_tex
         name: replace(one, scores=replace(one.scores, estimates={**one.scores, "classwise_ece": small}))
         for name, one in comparison.results.items()
     }
-    shown = str(methods_table(replace(comparison, results=results)))
+    shown = section_of(render_report(replace(comparison, results=results)), "scores")
     assert shown.count(">0.0123</td>") == len(results)
     for one in results.values():
         assert f">{100 * one.scores['accuracy'].value:.2f}<small>" in shown
 
 
-def test_the_page_has_the_verdict_and_its_reason(comparison, page):
-    for sentence in comparison.verdict.sentences:
-        assert sentence in page.text["p"].replace("\N{NO-BREAK SPACE}", " ")
-    assert comparison.reason in page.text["p"]
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (0.01, 0.03, "1.00% to 3.00%"),
+        (0.0, 0.03, "0.00% to 3.00%"),
+        (0.0, 0.02, "at most 2.00%"),
+        (0.01, 0.02, "at least 1.00%"),
+        (0.02, 0.03, "at most 3.00%"),
+    ],
+)
+def test_an_interval_that_ends_at_its_calibration_error_is_one_bound(low, high, words):
+    estimate = Estimate(0.02, low, high)
+    assert _interval(estimate, "{:.2%}".format, bound=True) == words
+    assert _interval(estimate, "{:.2%}".format) == f"{low:.2%} to {high:.2%}"
 
 
-def test_the_page_says_which_decisions_change(html):
+def test_a_single_test_row_has_no_intervals():
+    task = simulate(300, 3, random_state=2)
+    result = compare(
+        task.logits[:299], task.labels[:299], task.logits[299:], task.labels[299:], methods=["ts"], **QUICK
+    )
+    _, shown = section_of(render_report(result), "verdict").split('class="tiles"')
+    assert "nan" not in shown
+    assert "inf" not in shown
+    assert shown.count("no interval") == 2, "the ECE has a bound"
+
+
+def test_the_page_has_the_verdict_its_reason_and_each_number_once(comparison, page, html):
+    verdict = comparison.verdict
+    for sentence in (verdict.advice, verdict.remaining_in_words, *verdict.notes, comparison.why):
+        assert sentence in page.text["p"]
+    unfolded = unescape(re.sub("<svg.*?</svg>|<pre.*?</pre>|<style.*?</style>", "", html, flags=re.DOTALL))
+    unfolded, _ = re.sub("<[^>]*>", " ", unfolded).split("Diagnostics")
+    for number in (
+        *(f"{one.nll:.4f}" for one in (verdict.before, verdict.after)),
+        *(f"{100 * one.ece:.2f}%" for one in (verdict.before, verdict.after)),
+        *(f"{100 * one.gap:+.1f}".replace("-", "\N{MINUS SIGN}") for one in (verdict.before, verdict.after)),
+        f"{verdict.nll_gain.value:.4f}",
+    ):
+        # The learning curve, on request, ends at the log loss of its own test rows.
+        assert unfolded.split("Would more labels help?")[0].count(f" {number}") == 1, number
+
+
+def test_tiles_of_a_classifier_that_is_left_alone_have_no_arrow():
+    task = simulate(1500, 4, temperature=1, entropy_slope=0, class_spread=0, random_state=6)
+    result = compare(task.logits, task.labels, methods=["ts"], folds=3, **QUICK)
+    assert result.recommended == "none"
+    shown = section_of(render_report(result), "verdict")
+    assert "\N{RIGHTWARDS ARROW}" not in shown
+    assert "Best candidate, ts: " in shown
+    assert "Uncalibrated</span>" in shown
+    assert "TS</span>" not in shown, "the picture has the classifier alone"
+
+
+def test_two_classes_have_the_base_rate_and_the_probability_of_the_second():
+    rng = np.random.default_rng(0)
+    z = rng.normal(-3, 1.5, 3000)
+    labels = (rng.random(3000) < 1 / (1 + np.exp(-z))).astype(int)
+    result = compare(np.c_[np.zeros(3000), 2 * z + 1], labels, classes=["ham", "spam"], **QUICK)
+    page = render_report(result)
+    shown = section_of(page, "verdict")
+    assert f"base rate {100 * labels.mean():.1f}%" in shown
+    assert ">P(class spam)<" in shown
+    assert "Mean P(class spam) minus base rate" in shown
+    assert "Confidence minus accuracy" not in shown
+    before, after = result.verdict.before.gap_in_words, result.verdict.after.gap_in_words
+    assert f"{before.capitalize()} before calibration, {after} after." in shown
+    assert "argmax" not in page
+    assert 'id="class-reliability"' not in page
+    diagram = result.results["none"].class_reliability[1]
+    counts = diagram.count[diagram.count > 0]
+    assert counts.max() < 1.2 * counts.min(), "bins hold about the same number of rows"
+    score = 1 / (1 + np.exp(-(2 * z + 1)))
+    assert score.mean() < labels.mean()
+    gap = f"\N{MINUS SIGN}{100 * (labels.mean() - score.mean()):.1f}"
+    assert f"{gap} \N{RIGHTWARDS ARROW}" in shown
+
+
+def test_at_chance_the_page_asks_to_check_the_labels_and_offers_no_commands():
+    rng = np.random.default_rng(1)
+    result = compare(rng.normal(0, 2, (400, 4)), rng.integers(4, size=400), folds=2, **QUICK)
+    assert result.verdict.outcome is Outcome.CHANCE
+    page = render_report(result)
+    assert result.verdict.headline in unescape(page)
+    assert 'class="tile"' not in page
+    assert result.recommended != "none"
+    assert "Why" not in page, "no method is recommended on the page"
+    assert not re.search('<section id="(production|methods|class-reliability)"', page)
+
+
+def test_the_page_says_which_predictions_change_and_how_to_fit_the_alternative(html):
     assert "predictions changed %" not in html
     task = simulate(600, 4, random_state=5)
     result = compare(
@@ -162,11 +254,12 @@ def test_the_page_says_which_decisions_change(html):
     assert result.recommended == "bayes-bias"
     assert "predictions changed %" in page.text["th"]
     for name, value in (("ts", 0.0), ("bayes-bias", share)):
-        row = re.search(rf'<tr[^>]*data-row="{name}".*?</tr>', changed, re.DOTALL).group(0)
-        assert f'<td data-value="{value}" class="extra">{100 * value:.2f}</td>' in row
-    assert result.decision_changes[0] in page.text["p"]
-    assert result.reason in page.text["p"]
+        row = re.search(rf'<tr><th scope="row">{name}</th>.*?</tr>', changed, re.DOTALL).group(0)
+        assert f"<td>{100 * value:.2f}</td>" in row
+    assert result.verdict.predictions_in_words in page.text["p"]
     assert "If all predictions must stay the same, calibrate with ts (log loss" in page.text["p"]
+    assert "If all predictions must stay the same: ts" in page.text["h3"]
+    assert "temperance.TemperatureScaling()" in page.text["pre"]
 
 
 def test_if_no_other_method_helps_the_classifier_itself_is_the_alternative():
@@ -174,6 +267,7 @@ def test_if_no_other_method_helps_the_classifier_itself_is_the_alternative():
     result = compare(task.logits + 4 * np.eye(4)[0], task.labels, methods=["bayes-bias"], folds=2, **QUICK)
     page = Page(render_report(result))
     assert "If all predictions must stay the same, leave the classifier as it is (log" in page.text["p"]
+    assert "If all predictions must stay the same" not in page.text["h3"]
 
 
 def test_every_summary_is_there_in_words(comparison, page):
@@ -227,10 +321,12 @@ def test_a_report_by_cross_validation_works_for_any_size(n_rows, n_classes):
     task = simulate(n_rows=n_rows, n_classes=n_classes, random_state=1)
     result = compare(task.logits, task.labels, methods=["ts", "bayes"], folds=3, learning_curve=True, **QUICK)
     page = Page(render_report(result))
-    shown = [key for key in SECTIONS if key != "production" or result.recommended != "none"]
-    assert [a["id"] for a in page.all("section")] == shown
-    assert "There was no test set" in page.text["li"]
-    assert "nan" not in page.text["td"]
+    found = [a["id"] for a in page.all("section")]
+    assert found == [key for key in SECTIONS if key in found]
+    assert {"verdict", "methods", "labels", "scores", "temperature", "provenance"} <= set(found)
+    assert ("production" in found) == (result.recommended != "none")
+    assert "There was no test set" in page.text["p"]
+    assert "nan" not in page.text["td"] + page.text["p"]
 
 
 def test_masked_classes_a_single_score_and_weights_can_be_reported(binary):
@@ -243,7 +339,7 @@ def test_masked_classes_a_single_score_and_weights_can_be_reported(binary):
         compare(masked, task.labels, methods=["ts", "bayes"], **QUICK),
         compare(task.logits, task.labels, methods=["ts", "hts"], sample_weight=weights, **QUICK),
     ):
-        assert "Verdict" in render_report(result)
+        assert 'class="tile"' in render_report(result)
 
 
 def test_no_calibration_is_recommended_for_a_calibrated_classifier():
@@ -252,7 +348,7 @@ def test_no_calibration_is_recommended_for_a_calibrated_classifier():
     page = Page(render_report(result))
     assert result.recommended == "none"
     assert "Leave the classifier as it is" in page.text["p"]
-    assert "Use it in production" not in page.text["h2"]
+    assert "Use it" not in page.text["h2"]
 
 
 @pytest.mark.parametrize("n_classes", [1000, pytest.param(50_257, marks=pytest.mark.slow)])
@@ -265,44 +361,37 @@ def test_a_page_of_many_classes_is_small(n_classes):
     result = compare(logits, labels, methods=["ts", "hts"], folds=2, draws=2, classes=names)
     page = render_report(result)
     assert len(page.encode()) < 250_000
-    assert "No class has at least 30 test rows" in page
+    assert 'id="class-reliability"' not in page, "no class has enough rows"
 
 
-def test_the_first_methods_are_the_best_the_simplest_and_one_with_a_map():
-    task = simulate(400, 4, random_state=2)
-    result = compare(task.logits, task.labels, methods=["lts", "hts", "bts", "mono"], folds=2, draws=5)
-    nll = {name: r.scores["nll"].value for name, r in result.results.items() if name != "none"}
-    shown = shown_at_first(result)
-    assert {min(nll, key=nll.get), "hts", "mono", result.verdict.tried} == shown
-    assert "bts" not in shown
+def test_the_worst_classes_come_first_and_not_too_many():
+    task = simulate(2000, 10, random_state=2)
+    result = compare(task.logits, task.labels, methods=["ts"], folds=2, draws=5)
+    after = result.results[result.recommended].class_reliability
+    found = [int(k) for k in re.findall(r'<figure id="figure-class-(\d+)"', render_report(result))]
+    assert found == sorted(after, key=lambda column: -after[column].error)[:6]
 
 
 def test_a_comparison_without_methods_reports_and_tests_the_classifier_itself():
     task = simulate(300, 3, random_state=2)
     result = compare(task.logits, task.labels, methods=[], folds=2, **QUICK)
-    assert shown_at_first(result) == set()
-    assert "No method was tried." in render_report(result)
-    shown = calibration_section(result)
-    assert "before: statistic" in shown
-    assert "with " not in shown.split("<table>")[1]
+    page = render_report(result)
+    assert "No method was tried." in page
+    shown = section_of(page, "tests")
+    assert "Before: slope" in shown
+    assert "With " not in shown.split("Before:")[1]
 
 
 def test_every_outcome_has_its_own_symbol():
     assert len(set(SYMBOLS.values())) == len(SYMBOLS) == len(Outcome)
 
 
-def calibration_section(comparison):
-    """Return the section of the page."""
-    found = re.search('<section id="tests".*?</section>', render_report(comparison), re.DOTALL).group(0)
-    return unescape(found).replace("\N{NO-BREAK SPACE}", " ")
-
-
-def test_each_test_is_shown_before_and_after(comparison):
-    shown, tried = calibration_section(comparison), comparison.verdict.tried
-    assert "before: statistic, p-value" in shown
-    assert f"with {tried}: statistic, p-value" in shown
-    for scores in (comparison.results[name].scores for name in ("none", tried)):
-        assert len(scores.tests) == 5
-        for _, statistic, p_value in scores.shown_tests():
-            assert re.search(f"<td>{statistic}, p (= )?{p_value}</td>", shown)
-        assert scores.tests["cox"].words in shown
+def test_the_test_of_the_verdict_is_told_before_and_after(comparison, html):
+    shown, used = section_of(html, "tests"), comparison.recommended
+    for when, name in (("Before", "none"), (f"With {used}", used)):
+        assert f"{when}: {comparison.results[name].scores.tests['cox'].words}" in shown
+    p_value = comparison.results[used].scores.tests["cox"].p_value
+    assert p_value == comparison.verdict.p_value
+    assert f"p = {p_value:.3f}" in comparison.verdict.remaining_in_words
+    assert f"p = {p_value:.3f}" in shown
+    assert "Kuiper" not in html

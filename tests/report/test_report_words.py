@@ -74,18 +74,18 @@ def test_a_long_class_name_is_short_in_the_title_and_whole_in_the_caption(compar
     assert (other.title, other.caption[:13]) == ("Class b", "Mean distance")
 
 
-def test_a_figure_without_an_identified_class_is_a_sentence(comparison, monkeypatch):
+def test_a_figure_without_an_identified_class_is_left_out(comparison, monkeypatch):
     monkeypatch.setattr("temperance.display.temperature.IDENTIFIED_RATIO", 1.0)
     page = render_report(comparison)
-    assert "No class has enough rows to find its best temperature." in page
-    assert "figure-classes" not in page
+    assert "Temperature by entropy" in page
+    assert "Temperature by class" not in page
 
 
 def test_the_labels_are_told_for_the_method_of_the_verdict(comparison):
     curve = LearningCurve((20, 40), {"ts": np.full((2, 2), 0.9), "hts": np.full((2, 2), 0.8)}, 0.9, 60)
     none = replace(comparison.verdict, method="none", tried="ts")
     words = labels_in_words(_with_verdict(comparison, none), curve)
-    assert "the NLL of ts went" in words
+    assert "the log loss of ts went" in words
 
 
 def test_a_learning_curve_claims_nothing_that_its_draws_cannot_show(comparison):

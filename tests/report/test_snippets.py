@@ -63,7 +63,7 @@ def test_the_options_of_a_method_are_in_the_lines(key):
 def test_options_that_cannot_be_written_reuse_the_fit_of_the_comparison():
     prior = temperance.BayesianTemperatureScaling(prior=np.str_("population"))
     _, lines = lines_of({"mine": prior})
-    assert "calibrator = comparison.calibrator" in lines
+    assert "calibrator = comparison.results['mine'].calibrator" in lines
 
 
 def test_a_method_from_outside_is_taken_from_the_comparison_and_is_not_exported():

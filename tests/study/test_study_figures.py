@@ -389,7 +389,7 @@ def test_a_bad_draw_does_not_stretch_the_axes_and_is_counted(method, results, ta
     assert np.log(high) < core.max() + 3 * (np.ptp(core) + 0.5)
     assert worse.chart().y.limits == (low, high)
     beyond = (by_few < low) | (by_few > high)
-    lines, share = beyond.any(axis=1).sum(), f"{100 * beyond.mean():.1f} %"
+    lines, share = beyond.any(axis=1).sum(), f"{100 * beyond.mean():.1f}%"
     words = f"({lines} of 10 leave the axes)" if method == "hts" else f"({share} outside the axes)"
     assert words in worse.chart().marks[0].label
 

@@ -224,7 +224,7 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         lines = [
             formula,
             f"T0 = {self.reference_:.4g}: {confidence_in_words(self.reference_)}",
-            f"T of a typical row: {typical[0]:.3g} to {typical[1]:.3g} (95 % credible interval)",
+            f"T of a typical row: {typical[0]:.3g} to {typical[1]:.3g} (95% credible interval)",
             f"prior: {self.options_['prior']}; effective parameters by block (tau scales its variance):",
         ]
         sizes = 1, SIZE - 1, int(np.count_nonzero(shift)), len(KNOTS) - 1

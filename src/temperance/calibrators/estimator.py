@@ -615,7 +615,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         if model.temperature_quantiles is not None:
             low, middle, high = model.temperature_quantiles
             if low < high:
-                quantiles = f"{low:.3g} / {middle:.3g} / {high:.3g} (5 % / median / 95 %)"
+                quantiles = f"{low:.3g} / {middle:.3g} / {high:.3g} (5% / median / 95%)"
                 lines.append(f"T of the calibration rows: {quantiles}")
         lines.append(f"{self._loss_name()} of the calibration rows: {model.solution.value:.4f}")
         lines.append(f"solver: {model.solution.summary}")

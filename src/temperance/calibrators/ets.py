@@ -99,7 +99,7 @@ class EnsembleTemperatureScaling(Calibrator):
         )
 
     def _describe(self) -> list[str]:
-        tempered, raw, uniform = (f"{100 * w:.1f} %" for w in self.weights_)
+        tempered, raw, uniform = (f"{100 * w:.1f}%" for w in self.weights_)
         return [
             "p = w_1 softmax(z / T) + w_2 softmax(z) + w_3 / K",
             f"T = {self.temperature_:.4g}: {confidence_in_words(self.temperature_)}",

@@ -139,8 +139,8 @@ def map_in_words(knots: Vector, slopes: Vector, errors: Vector) -> list[str]:
     for e, value in zip(knots[3::2], values[3::2], strict=True):
         times = f"{np.exp(min(abs(e - value), 300.0)):.3g} times too"
         said = "right" if abs(e - value) < 0.02 else f"{times} {'small' if e > value else 'large'}"
-        lines.append(f"  a probability of {100 * np.exp(-e):.2g} % was {said}")
-    bounds = [f"{100 * np.exp(-knot):.3g} %" for knot in knots[1:]]
+        lines.append(f"  a probability of {100 * np.exp(-e):.2g}% was {said}")
+    bounds = [f"{100 * np.exp(-knot):.3g}%" for knot in knots[1:]]
     names = [f"above {bounds[0]}", *(f"down to {bound}" for bound in bounds[1:]), f"below {bounds[-1]}"]
     lines.append("  slopes; 1 keeps a log-probability as it is, less than 1 shrinks it:")
     lines += [f"    {name}: {estimate(w, e)}" for name, w, e in zip(names, slopes, errors, strict=True)]

@@ -34,7 +34,7 @@ Examples:
 
 \b
 With a history, check as often as you like: the probability of a false alarm
-over all checks is at most 5 %. Rows without labels are compared with the
+over all checks is at most 5%. Rows without labels are compared with the
 predictions at the fit; a change in accuracy can only be seen with labels.
 Exit codes: 0 keep or watch the calibrator, 3 act, 2 bad usage or input,
 1 failed.

@@ -134,7 +134,11 @@ def compare(
     about = {
         "title": f"Calibration report: {' and '.join(dict.fromkeys(names_of_files))}",
         "sources": _sources(files) if report is not None or output.as_json else [],
-        "snippets": _snippets(result.recommended, val, options, tested, of_test, from_probs=from_probs),
+        "snippets": _snippets(
+            (result.recommended, result.verdict.alternative),
+            *(val, options, tested, of_test),
+            from_probs=from_probs,
+        ),
     }
     columns = [rows.columns_for_json(file) for file in files.values()]
     show_comparison(output, result, report, about, force=force, columns=columns)
@@ -163,27 +167,35 @@ def _checked(file: RowFile) -> tuple[Any, Any]:
 
 
 def _snippets(
-    method: str, val: Path, options: ReadOptions, test: Path | None, of_test: ReadOptions, *, from_probs: bool
+    methods: Sequence[str | None],
+    val: Path,
+    options: ReadOptions,
+    test: Path | None,
+    of_test: ReadOptions,
+    *,
+    from_probs: bool,
 ) -> Snippets:
-    """Return the commands that fit a method and use it, with the files and options of the comparison.
+    """Return the commands that fit each method and use it, with the files and options of the comparison.
 
     A method from outside cannot be fitted by a command.
     """
     from temperance.calibrators import CALIBRATORS
     from temperance.report.snippets import Snippets
 
-    if method not in CALIBRATORS:
-        return Snippets(from_probs=from_probs)
     new = test or Path(f"new{val.suffix}")
-    commands = [
-        "# Fit to the validation rows:",
-        _command("fit", val, "-m", method, "-o", "cal.json", options=options),
-        "# Calibrate the test rows, or others:" if test else f"# Calibrate the rows of a file, {new}:",
-        _command("apply", "cal.json", new, "-o", "probs.npz", options=of_test),
-    ]
+    commands = {
+        method: [
+            "# Fit to the validation rows:",
+            _command("fit", val, "-m", method, "-o", "cal.json", options=options),
+            "# Calibrate the test rows, or others:" if test else f"# Calibrate the rows of a file, {new}:",
+            _command("apply", "cal.json", new, "-o", "probs.npz", options=of_test),
+        ]
+        for method in methods
+        if method in CALIBRATORS
+    }
     takes = ["# They take the logarithms of the probabilities."] if from_probs else []
     export = [*takes, *(_command("export", "cal.json", model) for model in ("cal.onnx", "cal.pt2"))]
-    return Snippets(commands, export, from_probs)
+    return Snippets(commands, export if commands else (), from_probs)
 
 
 def _command(*words: object, options: ReadOptions | None = None) -> str:
@@ -215,8 +227,8 @@ def _next_step(comparison: Comparison, snippets: Snippets) -> str:
     name = comparison.recommended
     if name == UNCALIBRATED or comparison.verdict.outcome is Outcome.CHANCE:
         return ""
-    if snippets.shell:
-        return f"\nNext: {snippets.shell[1]}"
+    if name in snippets.shell:
+        return f"\nNext: {snippets.shell[name][1]}"
     if name in CALIBRATORS:
         return ""
     return (

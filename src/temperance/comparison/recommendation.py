@@ -103,19 +103,17 @@ def recommend(
         reason = choice.reason_of_gain(chosen, kept, whose, MIN_GAIN_WITH_CHANGES)
         return Recommendation(chosen, reason, choice.harmless(kept, keeping), among)
     role = "the default" if usual == DEFAULT else "the simplest method"
-    before = f"the log loss, {choice.nll(UNCALIBRATED):.4f}"
     if kept != default:
         reason = choice.reason_of_gain(kept, default, "the default", MIN_GAIN)
     elif usual == UNCALIBRATED:
         reason = "No method that keeps all predictions was tried."
     elif is_used:
-        nll = f"with a log loss of {choice.nll(default):.4f}"
-        reason = f"It is {role}, {nll}; no other candidate is better by a gain that matters."
+        reason = f"It is {role}; no other candidate is better by a gain that matters."
     elif gain.value > needed * gain.error:
-        reason = f"{usual}, {role}, lowers {before}, by less than {MIN_GAIN:.0%} ({_in_words(gain)})."
+        reason = f"{usual}, {role}, lowers the log loss by less than {MIN_GAIN:.0%} ({_in_words(gain)})."
     else:
         by = f"{needed:g} standard error{'s' * (needed != 1)}"
-        reason = f"{usual}, {role}, does not lower {before}, by {by} ({_in_words(gain)})."
+        reason = f"{usual}, {role}, does not lower the log loss by {by} ({_in_words(gain)})."
     return Recommendation(kept, reason + choice.reasons_against(kept, usual, among), None, among)
 
 
@@ -157,7 +155,7 @@ class _Choice:
     def reason_of_gain(self, chosen: str, other: str, whose: str, min_gain: float) -> str:
         named = "the uncalibrated classifier" if other == UNCALIBRATED else other
         return (
-            f"Its log loss, {self.nll(chosen):.4f}, is lower than with {named}, {whose}, by "
+            f"Its log loss is lower than with {named}, {whose}, by "
             f"{_in_words(self.gain(other, chosen))}, a gain of {min_gain:.0%} or more."
         )
 

@@ -46,7 +46,7 @@ class MethodResult:
     scores : Evaluation
         All metrics on the test rows, or out of fold.
     row_nll, confidence, correct : arrays of shape (N,)
-        NLL, confidence, and whether the prediction is right, for each of these rows.
+        NLL, confidence, and whether the prediction is correct, for each of these rows.
     changed_share : float
         Share of these rows, by weight, whose predicted class differs from the classifier's.
     seconds : float
@@ -100,17 +100,23 @@ def class_reliability(probs: Vector, rows: LabelledRows, bins: int) -> dict[int,
     """Bin the probabilities of single classes, by column: among rows with probability p, a share p is of it.
 
     The top label says nothing about the other probabilities. Only the classes with the most rows are binned,
-    and none with few rows. Of two classes, the second one, the positive, is.
+    and none with few rows. Of two classes, the second one, the positive, is, in bins with about the same
+    number of rows: it may be rare.
     """
     n_rows, n_classes = probs.shape
     weights = np.ones(n_rows) if rows.weights is None else rows.weights
     counts = np.bincount(rows.labels[weights > 0], minlength=n_classes)
     most = np.argsort(-counts, kind="stable")[:MAX_CLASSES]
     shown = [1] if n_classes == 2 else sorted(int(k) for k in most if counts[k] >= MIN_ROWS)
-    bins = min(bins, MAX_BINS)
+    bins, strategy = min(bins, MAX_BINS), "mass" if n_classes == 2 else "width"
     return {
         column: binned(
-            probs[:, column], (rows.labels == column).astype(np.float64), weights, bins, groups=rows.groups
+            probs[:, column],
+            (rows.labels == column).astype(np.float64),
+            weights,
+            bins,
+            strategy,
+            groups=rows.groups,
         )
         for column in shown
     }

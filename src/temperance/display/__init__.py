@@ -3,13 +3,13 @@
 ======================== ==========================================================================
 ReliabilityDisplay       accuracy against confidence, bin by bin
 ClassReliabilityDisplay  the share of a class against the probability it was given, bin by bin
-ConfidenceDisplay        how confident the right and the wrong predictions are
+ConfidenceDisplay        how confident the correct and the wrong predictions are
 TemperatureDisplay       the temperature against the entropy of a row: the best one, and each method's
 ClassTemperatureDisplay  the same by true class
 MapDisplay               the effect of a map of log-probabilities on a probability
-LearningCurveDisplay     the NLL by the number of labels
+LearningCurveDisplay     the log loss (NLL) by the number of labels
 ScoresDisplay            one metric of all methods, with intervals
-DifferencesDisplay       the NLL of all methods against the recommended one, row by row
+DifferencesDisplay       the log loss (NLL) of all methods minus the lowest, row by row
 GapsDisplay              confidence minus accuracy by group, such as the hospital
 ======================== ==========================================================================
 
@@ -20,12 +20,11 @@ without matplotlib. `plot(ax)` draws on the axes given, or on a new figure, and 
 from __future__ import annotations
 
 from temperance.display.by_group import GapsDisplay
-from temperance.display.classes import ClassTemperatureDisplay
 from temperance.display.learning import LearningCurveDisplay
 from temperance.display.map import MapDisplay
 from temperance.display.reliability import ClassReliabilityDisplay, ConfidenceDisplay, ReliabilityDisplay
 from temperance.display.scores import DifferencesDisplay, ScoresDisplay
-from temperance.display.temperature import TemperatureDisplay
+from temperance.display.temperature import ClassTemperatureDisplay, TemperatureDisplay
 
 __all__ = [
     "ClassReliabilityDisplay",

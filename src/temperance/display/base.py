@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,14 +35,6 @@ class Display:
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw with matplotlib on `ax`; without one, on a new figure with the caption below."""
         return plot_chart(self.chart(), ax)
-
-    def restricted_to(self, methods: Collection[str]) -> Self:
-        """Return the display of some of its methods, or of all if it has none of them."""
-        found: dict[str, Any] = {}
-        for field, values in vars(self).items():
-            if isinstance(values, dict):
-                found[field] = {name: value for name, value in values.items() if name in methods} or values
-        return replace(self, **found)
 
 
 def chosen(methods: Sequence[str] | None, known: Iterable[str], default: Sequence[str]) -> list[str]:

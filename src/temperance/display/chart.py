@@ -155,9 +155,7 @@ def tick_labels(low: float, high: float, *, log: bool = False) -> list[tuple[flo
     step = min((b - a for a, b in pairwise(ticks)), default=1.0)
     decimals = max(0, -floor(log10(step) + 1e-9))  # no more than the neighbours need
     return [
-        (tick, short_exponent(f"{tick:,.6g}").replace(",", "\u202f"))
-        if log or abs(tick) >= 1e5
-        else (tick, f"{tick:.{decimals}f}")
+        (tick, short_exponent(f"{tick:,.6g}" if log or abs(tick) >= 1e5 else f"{tick:,.{decimals}f}"))
         for tick in ticks
     ]
 

@@ -1,4 +1,4 @@
-"""The NLL by the number of labels, which shows whether more would help."""
+"""The log loss (NLL) by the number of labels, which shows whether more would help."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from temperance.calibrators import UNCALIBRATED, method_style
 from temperance.comparison import LearningCurve
 from temperance.core.arrays import Vector
 from temperance.display.base import Display, chosen
-from temperance.display.chart import Axis, Band, Chart, Line, Mark, Rule, Text, robust_limits
+from temperance.display.chart import WIDE, Axis, Band, Chart, Line, Mark, Rule, Text, robust_limits
 
 _RARE = 0.5  # the share of the means that may be far too high: with few rows, several methods are
 
@@ -79,14 +79,15 @@ class LearningCurveDisplay(Display):
         for name in self.mean:
             label = method_style(name).label
             pairs = zip(self.sizes, self.mean[name], strict=True)
-            tips = [f"{label}, {n} rows: NLL {value:.4f}" for n, value in pairs]
+            tips = [f"{label}, {n:,} rows: log loss {value:.4f}" for n, value in pairs]
             # A band around a mean outside the figure would cover the other methods.
             band = np.where(self.mean[name] > limits[1], np.nan, (self.low[name], self.high[name]))
             marks.append(Band(sizes, *band, method=name))
             marks.append(Line(sizes, self.mean[name], method=name, label=label, tips=tips))
-        ticks = tuple((size, str(size)) for size in self.sizes)
+        ticks = tuple((size, f"{size:,}") for size in self.sizes)
         x = Axis("labelled rows for calibration", (sizes[0] / 1.15, sizes[-1] * 1.15), log=True, ticks=ticks)
-        return Chart("NLL by labelled rows", self._in_words(limits), x, Axis("NLL", limits), marks)
+        y, caption = Axis("log loss", limits), self._in_words(limits)
+        return Chart("Log loss by labelled rows", caption, x, y, marks, (WIDE, 2.8))
 
     def _in_words(self, limits: tuple[float, float]) -> str:
         words = "Lines: means over random draws of the calibration rows; bands: one standard error."
@@ -94,6 +95,6 @@ class LearningCurveDisplay(Display):
         for name, mean in self.mean.items():
             sizes = [size for size, value in zip(self.sizes, mean, strict=True) if not value <= limits[1]]
             if sizes:
-                rows = f"{sizes[0]}" if len(sizes) == 1 else f"up to {sizes[-1]}"
+                rows = f"{sizes[0]:,}" if len(sizes) == 1 else f"up to {sizes[-1]:,}"
                 above.append(f"{method_style(name).label} with {rows} rows")
         return words + (f" Above the figure: {'; '.join(above)}." if above else "")

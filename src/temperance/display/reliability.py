@@ -1,4 +1,4 @@
-"""Bins of confidences as figures: how often predictions of each confidence are right, and of each class."""
+"""Bins of confidences as figures: how often predictions of each confidence are correct, and of each class."""
 
 from __future__ import annotations
 
@@ -37,6 +37,8 @@ from temperance.metrics.predictions import check_fraction
 
 MIN_BIN_ROWS = 5  # the share of fewer is mostly 0 or 1
 _MAX_NAME = 32  # letters in a title, which then has two lines at most
+_TALL = 4.6  # inches: on the page there is room for more beside and below it
+_MOST = 0.7  # the axes of a class whose bins are all below this are shorter
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,15 +114,15 @@ class ReliabilityDisplay(Display):
         top = max(float(diagram.share.max()) for diagram in self.diagrams.values())
         shares = Axis("share of rows", (0.0, 1.08 * top), ticks=((0.0, "0"), (top, f"{top:.2g}")))
         bars = [
-            Bars(one.edges, one.share, method=name, tips=[f"{n:.0f} rows" for n in one.count])
+            Bars(one.edges, one.share, method=name, tips=[f"{n:,.0f} rows" for n in one.count])
             for name, one in self.diagrams.items()
         ]
         below = Chart("", caption, x, shares, bars)
-        return Chart("Reliability diagram", caption, x, y, marks, (PANEL, 5.6), below=below)
+        return Chart("Reliability diagram", caption, x, y, marks, (PANEL, _TALL), below=below)
 
 
 class ConfidenceDisplay(ReliabilityDisplay):
-    """How confident the right and the wrong predictions are: the bins of a reliability diagram as bars.
+    """How confident the correct and the wrong predictions are: the bins of a reliability diagram as bars.
 
     A method is overconfident if its mean confidence is above its accuracy.
 
@@ -138,7 +140,7 @@ class ConfidenceDisplay(ReliabilityDisplay):
 
     @property
     def right(self) -> dict[str, Vector]:
-        """The share of all rows that are in a bin and right, by method."""
+        """The share of all rows that are in a bin and correct, by method."""
         return {name: one.share * np.nan_to_num(one.accuracy) for name, one in self.diagrams.items()}
 
     @property
@@ -147,14 +149,14 @@ class ConfidenceDisplay(ReliabilityDisplay):
         return {name: self.diagrams[name].share - right for name, right in self.right.items()}
 
     def chart(self) -> Chart:
-        """Return the shares as bars, the right rows upwards and the wrong ones downwards."""
+        """Return the shares as bars, the correct rows upwards and the wrong ones downwards."""
         marks, words = list[Mark](), list[str]()
         for name, one in self.diagrams.items():
             right, wrong, label = self.right[name], self.wrong[name], method_style(name).label
             mean, accuracy = float(one.share @ np.nan_to_num(one.confidence)), float(right.sum())
             ends = zip(one.edges[:-1], one.edges[1:], right, wrong, strict=True)
             tips = [
-                f"confidence {a:.2f} to {b:.2f}: {100 * r:.1f} % of rows right, {100 * w:.1f} % wrong"
+                f"confidence {a:.2f} to {b:.2f}: {100 * r:.1f}% of rows correct, {100 * w:.1f}% wrong"
                 for a, b, r, w in ends
             ]
             marks += [Bars(one.edges, side, method=name, tips=tips) for side in (right, -wrong)]
@@ -166,9 +168,9 @@ class ConfidenceDisplay(ReliabilityDisplay):
         heights = np.concatenate([*self.right.values(), *(-wrong for wrong in self.wrong.values())])
         limits = robust_limits(heights, rare=0.0)
         ticks = tuple((at, number.lstrip("-")) for at, number in tick_labels(*limits))
-        words.append("Bars: shares of all rows, the right ones upwards, the wrong ones downwards.")
+        words.append("Bars: shares of all rows, the correct ones upwards, the wrong ones downwards.")
         return Chart(
-            "Right and wrong predictions",
+            "Correct and wrong predictions",
             " ".join(words),
             Axis("confidence", (0.0, 1.0)),
             Axis("share of rows (wrong below 0)", limits, ticks=ticks),
@@ -182,7 +184,8 @@ class ClassReliabilityDisplay(Display):
     """The frequency of a class against its predicted probability: equal on the diagonal.
 
     A comparison keeps the diagrams of the ten classes with the most test rows, at least 30; of two classes,
-    that of the second one. The figure leaves out bins of fewer than five rows.
+    that of the second one, in bins with about the same number of rows. The figure leaves out bins of fewer
+    than five rows; that of two classes has the base rate, and axes that fit rare positives.
 
     Attributes
     ----------
@@ -192,6 +195,8 @@ class ClassReliabilityDisplay(Display):
         What it is called.
     diagrams : dict from name to Reliability
         The bins of each method, with Wilson intervals.
+    two_classes : bool
+        Whether there are only two classes.
 
     Examples
     --------
@@ -207,6 +212,13 @@ class ClassReliabilityDisplay(Display):
     column: int
     name: str
     diagrams: dict[str, Reliability]
+    two_classes: bool = False
+
+    @property
+    def base_rate(self) -> float:
+        """The share of the rows, by weight, that are of the class."""
+        diagram = next(iter(self.diagrams.values()))
+        return float(diagram.share @ np.nan_to_num(diagram.accuracy))
 
     @classmethod
     def from_comparison(
@@ -227,20 +239,28 @@ class ClassReliabilityDisplay(Display):
             name: comparison.results[name].class_reliability[column]
             for name in before_and_after(comparison, methods)
         }
-        names = comparison.class_names
-        return cls(column, str(column) if names is None else names[column], diagrams)
+        names, n_classes = comparison.class_names, comparison.results[UNCALIBRATED].scores.n_classes
+        return cls(column, str(column) if names is None else names[column], diagrams, n_classes == 2)
 
     def chart(self) -> Chart:
         """Return the diagrams of all methods on the same axes."""
-        ends = np.array([0.0, 1.0])
-        marks: list[Mark] = [Line(ends, ends)]
+        both = np.array([0.0, 1.0])
+        marks: list[Mark] = [Line(both, both, label="perfectly calibrated" if self.two_classes else "")]
         for name, diagram in self.diagrams.items():
-            marks += _diagram_marks(name, diagram)
-        errors = [f"{method_style(k).label} {100 * one.error:.2f} %" for k, one in self.diagrams.items()]
+            marks += _diagram_marks(name, diagram, "probability", "share")
+        errors = [f"{method_style(k).label} {100 * one.error:.2f}%" for k, one in self.diagrams.items()]
+        short = shorten(self.name, _MAX_NAME)
         whole = f"Class {self.name}. " if len(self.name) > _MAX_NAME else ""
         caption = f"{whole}Mean distance from the diagonal: {', '.join(errors)}."
-        x, y = Axis("probability of the class", (0.0, 1.0)), Axis("share of the class", (0.0, 1.0))
-        return Chart(f"Class {shorten(self.name, _MAX_NAME)}", caption, x, y, marks, (SMALL, SMALL))
+        if not self.two_classes:
+            x, y = Axis("probability of the class", (0.0, 1.0)), Axis("share of the class", (0.0, 1.0))
+            return Chart(f"Class {short}", caption, x, y, marks, (SMALL, SMALL))
+        ends = [one[_drawn_bins(d)] for d in self.diagrams.values() for one in (d.confidence, d.high)]
+        top = max(self.base_rate, *(float(values.max()) for values in ends))
+        limits = (0.0, 1.0 if top > _MOST else 1.05 * top)
+        marks.append(Rule(self.base_rate, label=f"base rate {percent(self.base_rate)}"))
+        x, y = Axis(f"P(class {short})", limits), Axis(f"share of class {short}", limits)
+        return Chart(f"Class {short}", caption, x, y, marks, (PANEL, _TALL))
 
 
 def _drawn_bins(diagram: Reliability) -> NDArray[np.bool_]:
@@ -249,7 +269,9 @@ def _drawn_bins(diagram: Reliability) -> NDArray[np.bool_]:
     return enough if enough.any() else diagram.count > 0
 
 
-def _diagram_marks(name: str, diagram: Reliability) -> list[Mark]:
+def _diagram_marks(
+    name: str, diagram: Reliability, said: str = "confidence", found: str = "accuracy"
+) -> list[Mark]:
     """Return the bins of a method that have enough rows: a line with a band around it.
 
     A single bin is a point with its interval, as a band of one point could not be seen.
@@ -258,7 +280,7 @@ def _diagram_marks(name: str, diagram: Reliability) -> list[Mark]:
     columns = (diagram.count, diagram.confidence, diagram.accuracy, diagram.low, diagram.high)
     count, confidence, accuracy, low, high = (numbers[held] for numbers in columns)
     tips = [
-        f"{n:.0f} rows: confidence {100 * c:.1f} %, accuracy {100 * a:.1f} % ({100 * b:.1f} to {100 * d:.1f})"
+        f"{n:,.0f} rows: {said} {100 * c:.1f}%, {found} {100 * a:.1f}% ({100 * b:.1f}% to {100 * d:.1f}%)"
         for n, c, a, b, d in zip(count, confidence, accuracy, low, high, strict=True)
     ]
     label = method_style(name).label
@@ -272,10 +294,10 @@ def _diagram_marks(name: str, diagram: Reliability) -> list[Mark]:
 
 def _in_words(name: str, diagram: Reliability) -> str:
     error, gap = diagram.error, float(diagram.share @ diagram.gap)
-    side = f"{'under' if gap > 0 else 'over'}confident by {100 * abs(gap):.2f} % overall"
+    side = f"{'under' if gap > 0 else 'over'}confident by {100 * abs(gap):.2f} points overall"
     if abs(gap) < 0.002:
         side = "neither overconfident nor underconfident overall"
     few = int((diagram.count > 0).sum() - _drawn_bins(diagram).sum())
     bins = f"{few} bin{'s' if few > 1 else ''} of fewer than {MIN_BIN_ROWS} rows"
     left_out = f" Not drawn: {bins}." if few else ""
-    return f"{method_style(name).label}: {100 * error:.2f} % from the diagonal on average, {side}.{left_out}"
+    return f"{method_style(name).label}: {100 * error:.2f}% from the diagonal on average, {side}.{left_out}"

@@ -1,4 +1,4 @@
-"""All methods side by side, with intervals: one metric, or the NLL minus that of the recommended method."""
+"""All methods side by side, with intervals: one metric, or the log loss (NLL) minus the lowest one."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 
 from temperance.calibrators import UNCALIBRATED, method_style
 from temperance.comparison import Comparison
-from temperance.comparison.differences import Difference
+from temperance.comparison.differences import Difference, shares
 from temperance.core.arrays import Vector
-from temperance.display.base import Display, weights_of
+from temperance.display.base import Display
 from temperance.display.chart import (
     WIDE,
     Axis,
@@ -34,15 +34,17 @@ class MethodIntervals(Display):
     low: Vector
     high: Vector
 
+    recommended: str
+
     def interval_chart(self, title: str, caption: str, label: str, number: str, reference: str) -> Chart:
-        """Return a chart with a row for each method, and a line at the value of one that is set in bold.
+        """Return a chart with a row per method, the recommended one in bold, and a line at the reference.
 
         A value beyond the limits is written at the edge.
         """
         names = [method_style(method).label for method in self.methods]
-        at = float(self.value[self.methods.index(reference)])
-        # The best method and the reference are always inside; one far worse is often the classifier itself.
-        limits = robust_limits(self.value, self.low, self.high, keep=[float(np.nanmin(self.value)), at])
+        at, used = (float(self.value[self.methods.index(name)]) for name in (reference, self.recommended))
+        # The best method and these two are always inside; one far worse is often the classifier itself.
+        limits = robust_limits(self.value, self.low, self.high, keep=[float(np.nanmin(self.value)), at, used])
         marks: list[Mark] = [Rule(at, upright=True)]
         for i, (method, name) in enumerate(zip(self.methods, names, strict=True)):
             value, low, high = (column[i : i + 1] for column in (self.value, self.low, self.high))
@@ -56,8 +58,8 @@ class MethodIntervals(Display):
             elif value[0] < limits[0]:
                 marks.append(Text(limits[0], float(i), f" \N{LEFTWARDS ARROW} {a}", method=method))
         x, y = Axis(label, limits), Axis.of_names("", names, downwards=True)
-        size = (WIDE, 1.2 + 0.25 * len(names))
-        return Chart(title, caption, x, y, marks, size, bold=method_style(reference).label)
+        size = (WIDE, 1.2 + 0.22 * len(names))
+        return Chart(title, caption, x, y, marks, size, bold=method_style(self.recommended).label)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +73,7 @@ class ScoresDisplay(MethodIntervals):
     methods : tuple of str
         M of them, in the order of the comparison.
     value, low, high : arrays of shape (M,)
-        In natural units: an ECE of 2 % is 0.02.
+        In natural units: an ECE of 2% is 0.02.
     recommended : str
         The method to use.
 
@@ -119,18 +121,18 @@ class ScoresDisplay(MethodIntervals):
 
 @dataclass(frozen=True, eq=False)
 class DifferencesDisplay(MethodIntervals):
-    """The NLL of each method minus that of the recommended one: above 0 it is worse.
+    """The log loss (NLL) of each method minus the lowest one, with its interval.
 
     Hard rows are hard for all methods, so differences have far smaller errors than the scores themselves.
 
     Attributes
     ----------
-    reference : str
-        The recommended method, whose difference is 0.
     methods : tuple of str
-        M of them, in the order of the comparison.
+        M of them, the lowest log loss first.
     value, low, high : arrays of shape (M,)
         Mean difference and its interval, which takes the skewness of the rows into account.
+    recommended : str
+        The method to use.
 
     Examples
     --------
@@ -138,37 +140,36 @@ class DifferencesDisplay(MethodIntervals):
     >>> from temperance.data import simulate
     >>> task = simulate(1000, 3)
     >>> display = DifferencesDisplay.from_comparison(compare(task.logits, task.labels, methods=["ts"]))
-    >>> display.reference, display.methods, float(display.value[1])
-    ('ts', ('none', 'ts'), 0.0)
+    >>> display.methods, float(display.value[0]), display.recommended
+    (('ts', 'none'), 0.0, 'ts')
     """
 
-    reference: str
     methods: tuple[str, ...]
     value: Vector
     low: Vector
     high: Vector
+    recommended: str
 
     @classmethod
     def from_comparison(cls, comparison: Comparison) -> Self:
         """Use all methods."""
-        weights = weights_of(comparison)
-        share = weights / weights.sum()
-        reference = comparison.results[comparison.recommended]
+        share = shares(comparison.results, comparison.judged.weights)
+        ordered = sorted(comparison.results.values(), key=lambda result: float(result.row_nll @ share))
         found = [
-            Difference.of_nll(result, reference, share, comparison.settings.get("folds")).interval(
+            Difference.of_nll(result, ordered[0], share, comparison.settings.get("folds")).interval(
                 comparison.confidence
             )
-            for result in comparison.results.values()
+            for result in ordered
         ]
-        columns = (np.array([getattr(e, end) for e in found]) for end in ("value", "low", "high"))
-        return cls(comparison.recommended, tuple(comparison.results), *columns)
+        value, low, high = (np.array([getattr(e, end) for e in found]) for end in ("value", "low", "high"))
+        return cls(tuple(one.method for one in ordered), value, low, high, comparison.recommended)
 
     def chart(self) -> Chart:
-        """Return a dot with its interval for each method, the first on top."""
-        name = method_style(self.reference).label
+        """Return a dot with its interval for each method, the lowest log loss on top."""
+        best, used = (method_style(name).label for name in (self.methods[0], self.recommended))
         caption = (
-            f"NLL of each method minus that of {name}, row by row, with intervals: below 0 is better. All "
-            "methods are evaluated on the same rows, so differences are more certain than scores."
+            f"Log loss minus that of {best}, the lowest, with intervals. {used} is recommended. All methods "
+            "are evaluated on the same rows, so differences are more certain than scores."
         )
-        title, label = f"NLL minus that of {name}", "difference of NLL"
-        return self.interval_chart(title, caption, label, "{:+.4f}", self.reference)
+        title, label = "Log loss above the lowest", "log loss above the lowest"
+        return self.interval_chart(title, caption, label, "{:.4f}", self.methods[0])

@@ -262,7 +262,7 @@ def accuracy(rows: Predictions) -> float:
 
 
 @Metric(
-    label="NLL",
+    label="log loss",
     help="negative log-likelihood: the mean of -log of the probability given to the true class. A proper "
     "score, lowest for true probabilities; methods are ranked by it",
     estimate=_estimated_mean(lambda rows: rows.nll, 0, np.inf),

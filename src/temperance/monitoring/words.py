@@ -81,7 +81,7 @@ def _verdict(check: Check) -> str:
     if check.action == INSPECT and check.change is not None:
         now, then = 100 * check.change.right, 100 * check.limits.baseline.accuracy
         return (
-            f"Act: {now:.1f} % of the predictions are right, after {then:.1f} % at the fit. That is no "
+            f"Act: {now:.1f}% of the predictions are right, after {then:.1f}% at the fit. That is no "
             "matter of calibration: check that the columns have the order of the fit, that the labels belong "
             "to these rows, and that the classifier is the same."
         )
@@ -96,8 +96,8 @@ def _verdict(check: Check) -> str:
 def _of_gaps(check: Check) -> Iterator[str]:
     for gap in check.gaps:
         yield (
-            f"{_checks(check, gap)}: says {100 * gap.said:.1f} %, is right "
-            f"{100 * gap.right:.1f} % of the time, a gap of {points(gap.gap)} points (95 % interval "
+            f"{_checks(check, gap)}: mean confidence {100 * gap.said:.1f}%, accuracy "
+            f"{100 * gap.right:.1f}%, a gap of {points(gap.gap)} points (95% interval "
             f"{points(gap.low)} to {points(gap.high)})."
         )
     if check.gaps:
@@ -150,7 +150,7 @@ def _of_evidence(check: Check) -> Iterator[str]:
     shown = now if not check.alarm or now == highest else f"{now} now and {highest} at its highest"
     yield (
         f"Evidence of a change: e-value {shown}, alarm at {1 / check.alpha:.3g}. The "
-        f"probability of a false alarm over all checks is at most {100 * check.alpha:.3g} %."
+        f"probability of a false alarm over all checks is at most {100 * check.alpha:.3g}%."
     )
 
 
@@ -165,7 +165,7 @@ def _confidence(change: Change) -> Iterator[str]:
         return
     yield (
         f"It is {how}: {what} its logits by {factor:.2f} would fit these rows best (standard error "
-        f"{100 * error:.0f} %)."
+        f"{100 * error:.0f}%)."
     )
 
 
@@ -195,7 +195,7 @@ def _of_predictions(check: Check) -> Iterator[str]:
     if check.expected_accuracy is not None:
         value, low, high = (100 * share for share in check.expected_accuracy)
         yield (
-            f"If the calibrator still holds, {value:.1f} % of these predictions are right (95 % interval "
+            f"If the calibrator still holds, {value:.1f}% of these predictions are right (95% interval "
             f"{low:.1f} to {high:.1f}). A change in accuracy cannot be seen without labels."
         )
 

@@ -49,7 +49,7 @@ def render_history(check: Check, *, title: str = "Checks of a calibrator") -> st
         element("h1", title),
         element("p", verdict, class_=f"verdict {colour}", id="verdict"),
         element("ul", *(element("li", sentence) for sentence in rest)),
-        *(figure(name, chart) for name, chart in charts.items()),
+        *(figure(name, chart, heading=True) for name, chart in charts.items()),
         element("h2", "All checks"),
         _table(check),
         class_="single",
@@ -107,7 +107,7 @@ def evidence_chart(check: Check, at: Indices) -> Chart:
     return Chart(
         "Evidence of a change",
         f"{state}: the alarm is at an e-value of {alarm:.3g}, which an unchanged calibrator reaches with a "
-        f"probability of at most {100 * check.alpha:.3g} % over all checks.",
+        f"probability of at most {100 * check.alpha:.3g}% over all checks.",
         _dates(check),
         Axis("e-value", ends, log=True),
         marks,
@@ -130,8 +130,8 @@ def gap_chart(check: Check, at: Indices) -> Chart:
         ),
     ]
     return Chart(
-        "Right minus said",
-        "Accuracy minus mean confidence, in percentage points, with 95 % "
+        "Accuracy minus confidence",
+        "Accuracy minus mean confidence, in percentage points, with 95% "
         "intervals for the rows of each check. Below 0 the calibrator is overconfident.",
         _dates(check),
         Axis("gap, points", robust_limits(*gaps.T, keep=[1.5 * low, 1.5 * high])),
@@ -145,7 +145,7 @@ def confidence_chart(check: Check) -> Chart:
     said = np.array([100 * record.predictions.said / record.predictions.rows for record in check.records])
     at = np.flatnonzero(np.isfinite(said))  # the first histories do not have it
     fit = 100 * check.limits.baseline.mean_confidence
-    tips = [f"{_told(check, i)}: {said[i]:.1f} %" for i in at.tolist()]
+    tips = [f"{_told(check, i)}: {said[i]:.1f}%" for i in at.tolist()]
     marks: list[Mark] = [
         Rule(fit, label="at the fit"),
         Line(at.astype(np.float64) + 1, said[at], method=_COLOURS[0], label="mean confidence", tips=tips),
@@ -170,7 +170,7 @@ def shares_chart(check: Check) -> Chart:
     for k, colour in zip(largest, _COLOURS, strict=False):
         share: Vector = 100 * counts[:, k] / rows[:, 0]
         name = check.class_names[k]
-        tips = [f"{_told(check, i)}: {name} {value:.1f} %" for i, value in enumerate(share)]
+        tips = [f"{_told(check, i)}: {name} {value:.1f}%" for i, value in enumerate(share)]
         marks.append(Line(at, share, method=colour, label=name, tips=tips))
     top = max(float(100 * (counts / rows)[:, largest].max()) * 1.1, 1.0)
     which = "" if len(largest) == counts.shape[1] else f", of the {len(largest)} most frequent ones"

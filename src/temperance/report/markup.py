@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from importlib import resources
 
 from markupsafe import Markup, escape
@@ -41,11 +41,6 @@ def element(name: str, *children: str, **attributes: str | float | bool | None) 
     return opening if name in _VOID else opening + joined(children) + Markup(f"</{name}>")
 
 
-def unbroken(words: str) -> str:
-    """Return text without line breaks between a number and its per cent sign."""
-    return words.replace(" %", "\N{NO-BREAK SPACE}%")
-
-
 def joined(parts: Iterable[str]) -> Markup:
     """Join the parts, and escape those that are not `Markup`."""
     return Markup("").join(part if isinstance(part, Markup) else _visible(part) for part in parts)
@@ -53,41 +48,25 @@ def joined(parts: Iterable[str]) -> Markup:
 
 def _visible(text: str) -> str:
     """Return text without control characters, which file names may have and a page must not."""
+    if text.isprintable():
+        return text
     return "".join(sign if sign.isprintable() or sign in _LAYOUT else on_one_line(sign) for sign in text)
 
 
-def table(
-    head: list[str], rows: list[list[str]], caption: str, by_method: Mapping[str, list[str]] | None = None
-) -> Markup:
-    """Return a plain table; the first cell of each row is its heading.
-
-    Columns of a method come last, and are shown if the figures show the method.
-    """
-    columns = by_method or {}
-    headings = [element("th", words, scope="col") for words in head]
-    headings += [element("th", name, scope="col", data_method=name) for name in columns]
+def table(head: list[str], rows: list[list[str]], caption: str) -> Markup:
+    """Return a plain table; the first cell of each row is its heading."""
+    headings = (element("th", words, scope="col") for words in head)
     body = (
-        element(
-            "tr",
-            element("th", row[0], scope="row"),
-            *(element("td", words) for words in row[1:]),
-            *(element("td", column[i], data_method=name) for name, column in columns.items()),
-        )
-        for i, row in enumerate(rows)
+        element("tr", element("th", first, scope="row"), *(element("td", words) for words in rest))
+        for first, *rest in rows
     )
-    return element(
-        "div",
-        element(
-            "table",
-            element("caption", caption),
-            element("thead", element("tr", *headings)),
-            element("tbody", *body),
-        ),
-        class_="scroll",
-        tabindex="0",
-        role="region",
-        aria_label=caption,
+    whole = element(
+        "table",
+        element("caption", caption),
+        element("thead", element("tr", *headings)),
+        element("tbody", *body),
     )
+    return element("div", whole, class_="scroll", tabindex="0", role="region", aria_label=caption)
 
 
 def html_document(title: str, *body: Markup, script: str | None = None) -> str:

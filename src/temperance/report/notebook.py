@@ -12,16 +12,19 @@ from markupsafe import Markup
 
 from temperance.calibrators import Calibrator
 from temperance.comparison import Comparison
+from temperance.comparison.table import cells
 from temperance.display.chart import metric_in_words
 from temperance.metrics import Evaluation
 from temperance.report.markup import element, read_asset, table
-from temperance.report.methods_table import methods_table
 from temperance.report.sections import verdict_box
 
 
 def comparison_html(comparison: Comparison) -> str:
     """Return the verdict and the table of methods."""
-    return _card(verdict_box(comparison.verdict), element("p", comparison.reason), methods_table(comparison))
+    verdict, (head, *rows) = comparison.verdict, cells(comparison)
+    box = verdict_box(verdict, [one for one in verdict.sentences if one != verdict.advice])
+    listed = table(head, rows, comparison.heading)
+    return _card(box, listed, element("p", comparison.heading), element("p", comparison.why))
 
 
 def calibrator_html(calibrator: Calibrator) -> str:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from markupsafe import Markup
 
 import temperance
-from temperance.calibrators import UNCALIBRATED, method_style
+from temperance.calibrators import UNCALIBRATED
 from temperance.comparison import Comparison
 from temperance.files import check_writable, utc_now, write_atomically
 from temperance.report.markup import element, html_document, joined
-from temperance.report.sections import SECTIONS, Report, Section, Source, shown_at_first
+from temperance.report.sections import SECTIONS, Report, Source
 from temperance.report.snippets import Snippets
 
 TITLE = "Calibration report"
@@ -54,25 +54,19 @@ def render_report(
     snippets : Snippets, optional
         Commands that fit and use the recommended method with these files; by default, lines of Python.
     """
-    shown = shown_at_first(comparison)
-    report = Report(comparison, sources, snippets or Snippets(), {UNCALIBRATED, *shown})
-    made = {anchor: section(report) for anchor, section in SECTIONS.items()}
-    parts = {anchor: part for anchor, part in made.items() if part[1]}
-    verdict, *others = (
-        element(
-            "section",
-            element("h2", heading, id=f"{anchor}-title"),
-            content,
-            id=anchor,
-            aria_labelledby=f"{anchor}-title",
-        )
-        for anchor, (heading, content) in parts.items()
-    )
+    report = Report(comparison, sources, snippets or Snippets())
+    parts: dict[bool, list[Markup]] = {False: [], True: []}
+    for anchor, section in SECTIONS.items():
+        content = section.content(report)
+        if content:
+            heading = element("h3" if section.folded else "h2", section.title, id=f"{anchor}-title")
+            part = element("section", heading, content, id=anchor, aria_labelledby=f"{anchor}-title")
+            parts[section.folded].append(part)
+    diagnostics = element("details", element("summary", "Diagnostics"), *parts[True], id="diagnostics")
     return html_document(
         title,
-        element("a", "Skip to the verdict", href="#verdict", class_="skip"),
         element("header", element("h1", title), element("p", _about(comparison), class_="about")),
-        element("main", verdict, _aside(comparison, parts, shown), *others),
+        element("main", *parts[False], diagnostics),
         script="page.js",
     )
 
@@ -80,33 +74,10 @@ def render_report(
 def _about(comparison: Comparison) -> Markup:
     """Return the size of the data, and when the page was made."""
     n_fitted, n_judged = len(comparison.fitted), len(comparison.judged)
-    rows = f"{n_fitted} rows to fit, {n_judged} to judge"
+    rows = f"{n_fitted:,} rows to fit, {n_judged:,} to evaluate"
     if comparison.judged is comparison.fitted:
-        rows = f"{n_fitted} rows, {comparison.evaluated_on}"
+        rows = f"{n_fitted:,} rows, {comparison.evaluated_on}"
     n_classes = comparison.results[UNCALIBRATED].scores.n_classes
     day, _, _ = utc_now().partition("T")
     made = element("time", day), f", temperance {temperance.__version__}."
-    return joined([f"{rows}, {n_classes} classes. ", *made])
-
-
-def _aside(comparison: Comparison, parts: Mapping[str, Section], shown: Collection[str]) -> Markup:
-    """Return the controls: beside the sections, or below the verdict on a narrow screen.
-
-    Boxes select the methods in the figures.
-    """
-    links = [element("li", element("a", name, href=f"#{key}")) for key, (name, _) in parts.items()]
-    boxes = []
-    for name in comparison.results:
-        if name != UNCALIBRATED:
-            style = method_style(name)
-            box = element("input", type="checkbox", value=name, checked=name in shown, class_="method")
-            swatch = element("span", class_="swatch", style=f"color:{style.colour}")
-            boxes.append(element("label", box, swatch, style.label))
-    switch = element(
-        "form",
-        element("fieldset", element("legend", "Methods in the figures"), *boxes),
-        class_="switch needs-script",
-        aria_label="Choose methods",
-    )
-    theme = element("button", "Dark or light", type="button", id="theme", class_="needs-script")
-    return element("aside", element("nav", element("ol", *links), aria_label="Sections"), switch, theme)
+    return joined([f"{rows}, {n_classes:,} classes. ", *made])

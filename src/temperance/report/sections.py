@@ -1,15 +1,16 @@
-"""The sections of the page: each computes its figure, then draws it with its numbers below.
+"""The sections of the page, each a function from a `Report` to HTML; one without content is left out.
 
-`SECTIONS` has them in the order of the page. To add a figure, write its display in `temperance.display`, and
-here a function from a `Report` to a title and HTML.
+`SECTIONS` has them in the order of the page, those of the diagnostics folded. To add one, write its function
+and an entry there. A figure is a display of `temperance.display`; no number is shown by two sections.
 """
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
+from statistics import median
 
 import numpy as np
 from markupsafe import Markup
@@ -18,16 +19,16 @@ from scipy.special import stdtrit
 import temperance
 from temperance import display
 from temperance.calibrators import CALIBRATORS, UNCALIBRATED
-from temperance.comparison import Comparison, LearningCurve, Verdict
-from temperance.comparison.result import MAX_CLASSES, MIN_ROWS
+from temperance.comparison import Comparison, LearningCurve, MethodResult, Verdict
+from temperance.comparison.differences import Difference, shares
+from temperance.comparison.result import MIN_ROWS
+from temperance.comparison.table import MINUS, numbers
 from temperance.comparison.verdict import Outcome, percent
-from temperance.display.base import Display, before_and_after
-from temperance.display.chart import written
 from temperance.display.map import has_map
 from temperance.display.reliability import MIN_BIN_ROWS
 from temperance.metrics import METRICS
-from temperance.report.markup import element, joined, table, unbroken
-from temperance.report.methods_table import methods_table
+from temperance.metrics.intervals import Estimate
+from temperance.report.markup import element, joined, table
 from temperance.report.snippets import Snippets, snippet_blocks
 from temperance.report.svg import figure
 
@@ -41,13 +42,7 @@ SYMBOLS = {
 }
 """Symbols beside the word: colour alone does not reach every reader, nor every printer."""
 
-_TESTS = {
-    "spiegelhalter": "Spiegelhalter",
-    "cox": "Cox, slope and intercept",
-    "kuiper": "Kuiper, without bins",
-    "kolmogorov_smirnov": "Kolmogorov-Smirnov, without bins",
-    "cox_classes": "Cox, all classes",
-}
+MAX_PANELS = 6  # classes whose reliability is drawn
 
 
 @dataclass(frozen=True)
@@ -62,257 +57,205 @@ class Source:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What a page is made of; figures show the methods in `focus` until the reader chooses others."""
+    """What a page is made of."""
 
     comparison: Comparison
     sources: Sequence[Source]
     snippets: Snippets
-    focus: Collection[str]
 
+    @property
+    def has_two_classes(self) -> bool:
+        """Whether the page shows the probability of the second class, not the confidence."""
+        return self.comparison.results[UNCALIBRATED].scores.n_classes == 2
 
-Section = tuple[str, Markup]
+    @property
+    def at_chance(self) -> bool:
+        """Whether the labels probably belong to other rows, so that nothing else is worth showing."""
+        return self.comparison.verdict.outcome is Outcome.CHANCE
 
+    @property
+    def shown(self) -> list[str]:
+        """The classifier itself and, if one is recommended, the method to use."""
+        used = self.comparison.recommended
+        return [UNCALIBRATED] if self.at_chance or used == UNCALIBRATED else [UNCALIBRATED, used]
 
-def shown_at_first(comparison: Comparison) -> set[str]:
-    """Return the methods that the figures show until the reader chooses others.
-
-    They are the recommended one (or the best one, if none is), the alternative that keeps all predictions,
-    the one with the lowest NLL, the one with the fewest parameters, and the best one with a map, so that the
-    figure of maps is not empty.
-    """
-    methods = {name: result for name, result in comparison.results.items() if name != UNCALIBRATED}
-    if not methods:
-        return set()
-    by_nll = sorted(methods, key=lambda name: methods[name].scores["nll"].value)
-    with_map = [name for name in by_nll if has_map(methods[name].calibrator)]
-    simplest = min(methods, key=lambda name: methods[name].n_parameters)
-    others = (comparison.verdict.tried, comparison.verdict.alternative)
-    return {by_nll[0], simplest, *with_map[:1], *(name for name in others if name in methods)}
+    @property
+    def learnt(self) -> list[str]:
+        """The method of the verdict, whose fit the diagnostics draw; empty if none was tried."""
+        tried = self.comparison.verdict.tried
+        return [] if tried is None else [tried]
 
 
 # ---- verdict
 
 
-def _verdict(report: Report) -> Section:
+def _verdict(report: Report) -> Markup:
+    """Return the verdict, the picture before and after beside it, and the tiles below."""
     comparison = report.comparison
-    advice = (element("li", sentence) for sentence in cautions(comparison))
-    reason = element("p", comparison.reason)
-    numbers = _key_numbers(comparison.verdict)
-    return "Verdict", verdict_box(comparison.verdict) + numbers + reason + element("ul", *advice)
+    verdict, result = comparison.verdict, comparison.results[comparison.recommended]
+    if report.at_chance:
+        return element("div", verdict_box(verdict, [verdict.headline]), _reliability(report), class_="pair")
+    told = []
+    if report.has_two_classes:  # the first tile has another gap
+        gaps = [verdict.before.gap_in_words, verdict.after.gap_in_words][: len(report.shown)]
+        told.append(f"{' before calibration, '.join(gaps).capitalize()}{' after' * (len(gaps) > 1)}.")
+    if verdict.outcome in (Outcome.PROBABLY_BETTER, Outcome.NO_DIFFERENCE) and len(report.shown) > 1:
+        told.append("More labelled rows would help to decide.")
+    told += [verdict.remaining_in_words, *verdict.notes]
+    if comparison.judged is comparison.fitted:
+        told.append("There was no test set: each row was evaluated by a fit to the other folds.")
+    told += [comparison.why, *(f"Warning of the fit: {warning}" for warning in result.warnings)]
+    box = verdict_box(verdict, [sentence for sentence in told if sentence])
+    pair = element("div", box, _reliability(report), class_="pair")
+    return pair + element("div", *_tiles(report), class_="tiles")
 
 
-def verdict_box(verdict: Verdict) -> Markup:
-    """Return a box in the colour of the outcome, with the sentences of the verdict."""
+def verdict_box(verdict: Verdict, sentences: Sequence[str]) -> Markup:
+    """Return a box in the colour of the outcome, with the advice and some sentences."""
     symbol = element("span", SYMBOLS[verdict.outcome], aria_hidden="true")
-    outcome = element("span", symbol, f" Calibration: {verdict.outcome}", class_="outcome")
-    others = [
-        sentence for sentence in verdict.sentences if sentence not in (verdict.advice, verdict.headline)
-    ]
     return element(
         "div",
-        element("p", element("strong", verdict.advice), " ", outcome, class_="advice"),
-        element("p", unbroken(verdict.headline), class_="headline"),
-        *(element("p", unbroken(sentence)) for sentence in others),
+        element("p", element("strong", verdict.advice), class_="advice"),
+        element("p", element("span", symbol, f" Calibration: {verdict.outcome}", class_="outcome")),
+        *(element("p", sentence) for sentence in sentences),
         class_=f"verdict {verdict.outcome.replace(' ', '-')}",
     )
 
 
-def _key_numbers(verdict: Verdict) -> Markup:
-    """Return the numbers behind the verdict: before, after, and the difference with its interval."""
-    before, after, gain = verdict.before, verdict.after, verdict.nll_gain
-    lower = f"{gain.value:.4f} ({gain.low:.4f} to {gain.high:.4f})"
-    rows = [
-        ["mean confidence", percent(before.confidence), percent(after.confidence), ""],
-        ["accuracy", percent(before.accuracy), percent(after.accuracy), ""],
-        ["NLL", f"{before.nll:.4f}", f"{after.nll:.4f}", lower],
-        [
-            "ECE",
-            f"{100 * before.ece:.2f} %",
-            f"{100 * after.ece:.2f} %",
-            f"{100 * verdict.ece_gain.value:.2f} %",
-        ],
+def _reliability(report: Report) -> Markup:
+    """Draw accuracy against confidence, before and after; of two classes, P(positive) and its frequency."""
+    if report.has_two_classes:
+        chart = display.ClassReliabilityDisplay.from_comparison(report.comparison, report.shown).chart()
+        caption = "Bins hold about the same number of rows. Below the dashed diagonal, P is too high."
+    else:
+        chart = display.ReliabilityDisplay.from_comparison(report.comparison, report.shown).chart()
+        caption = "Below the dashed line, confidence is too high. Bars: the share of the rows in each bin."
+    return figure("reliability", chart, f"{caption} Bands: 95% intervals.")
+
+
+def _tiles(report: Report) -> list[Markup]:
+    """Return the gap, the log loss and the ECE: before, after, and the interval."""
+    comparison, verdict = report.comparison, report.comparison.verdict
+    results = [comparison.results[name] for name in report.shown]
+    level = f"{100 * verdict.confidence:g}% interval"
+    gain, of_ece = verdict.nll_gain, verdict.ece_gain.interval(verdict.confidence)
+    ece = [one.scores["ece"] for one in results]
+    calibration_error = _interval(ece[-1], _percent, level, bound=True)
+    log_loss = f"Lower by {gain.value:.4f}; {_interval(gain, '{:.4f}'.format, level)}"
+    if len(results) == 1:
+        rise = Estimate(-gain.value, -gain.high, -gain.low)
+        interval = _interval(rise, _signed, level)
+        best = f"Best candidate, {verdict.tried}: {_signed(rise.value)}; {interval}"
+        log_loss = "No method was tried." if verdict.tried is None else best
+    elif of_ece.low <= 0 <= of_ece.high:
+        calibration_error += "; no change that these rows can show"
+    return [
+        _gap_of_positives(results, comparison, level) if report.has_two_classes else _gap(results, level),
+        _tile("Log loss", [f"{one.scores['nll'].value:.4f}" for one in results], log_loss),
+        _tile("ECE", [_percent(one.value) for one in ece], calibration_error),
     ]
-    rows = [[*map(unbroken, row)] for row in rows]
-    if verdict.tried is None:
-        return table(["", "the classifier"], [row[:2] for row in rows], "Key numbers")
-    head = ["", "before", f"with {verdict.tried}", f"lower by ({100 * verdict.confidence:g} % interval)"]
-    return table(head, rows, "Key numbers")
 
 
-def cautions(comparison: Comparison) -> list[str]:
-    """Say what else a reader should know before relying on the recommended method."""
-    result = comparison.results[comparison.recommended]
-    error = result.scores["ece"]
-    sentences = [
-        f"Remaining error: a confidence is off by {100 * error.value:.2f} % on average "
-        f"({100 * error.low:.2f} to {100 * error.high:.2f} %, including the noise of the bins)."
-    ]
-    if comparison.judged is comparison.fitted:
-        sentences.append(
-            "There was no test set: each row was evaluated by a fit to the other folds. That is fair, but "
-            "rows from where the classifier will be used are better."
-        )
-    sentences.extend(f"Warning of the fit: {warning}" for warning in result.warnings)
-    if comparison.recommended != UNCALIBRATED:
-        sentences.append(
-            "This holds for rows like these. Fit again when the classifier or the source of its rows changes."
-        )
-    return sentences
+def _gap(results: Sequence[MethodResult], level: str) -> Markup:
+    """Return the tile of mean confidence minus accuracy."""
+    gaps = [one.scores["overconfidence"] for one in results]
+    said = [percent(gap.value + one.accuracy) for gap, one in zip(gaps, results, strict=True)]
+    words = f"Mean confidence {_arrow(said)}"
+    if not results[-1].changes_decisions:  # else the verdict tells how it changes
+        words += f", accuracy {percent(results[-1].accuracy)}"
+    return _gap_tile("Confidence minus accuracy", gaps, words, level)
 
 
-# ---- methods side by side
+def _gap_of_positives(results: Sequence[MethodResult], comparison: Comparison, level: str) -> Markup:
+    """Return the tile of the mean probability of the second of two classes minus its base rate."""
+    share = shares(comparison.results, comparison.judged.weights)
+    positive = comparison.judged.labels == 1
+    # A row that is correct has its confidence in its label.
+    given = [np.where(one.correct == positive, one.confidence, 1 - one.confidence) for one in results]
+    gaps = [Difference.of(one - positive, share).interval(comparison.confidence) for one in given]
+    said = _arrow([percent(float(one @ share)) for one in given])
+    name = "1" if comparison.class_names is None else comparison.class_names[1]
+    return _gap_tile(f"Mean P(class {name}) minus base rate", gaps, f"Mean P {said}", level)
 
 
-def _snippets(report: Report) -> Section:
-    return "Use it in production", snippet_blocks(report.comparison, report.snippets)
+def _gap_tile(title: str, gaps: Sequence[Estimate], words: str, level: str) -> Markup:
+    def written(gap: float) -> str:
+        return _signed(100 * gap, 1)
+
+    interval = _interval(gaps[-1], written, level)
+    return _tile(title, [written(gap.value) for gap in gaps], f"{words}; {interval}", " points")
 
 
-def _reliability(report: Report) -> Section:
-    """Draw accuracy against confidence, before and after."""
-    shown = display.ReliabilityDisplay.from_comparison(report.comparison)
-    numbers = []
-    for method, diagram in shown.diagrams.items():
-        columns = diagram.count, diagram.confidence, diagram.accuracy, diagram.low, diagram.high
-        rows = [
-            [f"{a:.2f} to {b:.2f}", f"{n:.0f}", f"{c:.3f}", f"{h:.3f}", f"{low:.3f} to {high:.3f}"]
-            for a, b, n, c, h, low, high in zip(diagram.edges[:-1], diagram.edges[1:], *columns, strict=True)
-            if n > 0
-        ]
-        head = ["bin", "rows", "confidence", "accuracy", "interval"]
-        numbers.append(table(head, rows, f"Bins of {method}"))
-    intro = (
-        "Rows are binned by their confidence. In a bin on the dashed line, confidence equals accuracy; below "
-        "the line, confidence is too high. Bands are 95 % intervals; the bars below show the share of the "
-        "rows in each bin."
+def _tile(title: str, values: Sequence[str], words: str, unit: str = "") -> Markup:
+    *before, last = values
+    arrow = [element("span", f"{value} \N{RIGHTWARDS ARROW} ", class_="before") for value in before]
+    number = element("p", *arrow, last, element("small", unit) if unit else "", class_="value")
+    return element("div", element("h3", title), number, element("p", words), class_="tile")
+
+
+def _arrow(values: Sequence[str]) -> str:
+    return " \N{RIGHTWARDS ARROW} ".join(values)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2f}%"
+
+
+def _signed(number: float, decimals: int = 4) -> str:
+    """Return a number with its sign; one that is shown as 0 has none."""
+    shown = f"{number:+z.{decimals}f}".replace("-", MINUS)
+    return shown if any(digit in "123456789" for digit in shown) else shown.lstrip("+")
+
+
+def _interval(one: Estimate, written: Callable[[float], str], level: str = "", *, bound: bool = False) -> str:
+    """Return the interval in words; with `bound`, a single bound if the interval ends at the value.
+
+    That happens to calibration errors: noise only adds to them, so their intervals may end at the value or,
+    often, begin at 0. A single row has no interval.
+    """
+    if not np.isfinite([one.low, one.high]).all():
+        return "no interval" if level else ""
+    value, low, high = (written(number) for number in (one.value, one.low, one.high))
+    words = f"{low} to {high}"
+    if bound and value in (low, high):
+        words = f"at least {low}" if low not in (value, written(0.0)) else f"at most {high}"
+    return f"{level}: {words}" if level else words
+
+
+# ---- methods, and how to use one
+
+
+def _methods(report: Report) -> Markup:
+    """Draw the log loss of each method minus the lowest."""
+    comparison = report.comparison
+    if report.at_chance:
+        return Markup("")
+    shown = display.DifferencesDisplay.from_comparison(comparison)
+    caption = (
+        f"Paired over rows, with {100 * comparison.confidence:g}% intervals: more certain than the scores "
+        "themselves."
     )
-    drawn = figure("reliability", shown.chart(), joined(numbers))
-    return "Reliability before and after", element("p", intro) + drawn
-
-
-def _methods(report: Report) -> Section:
-    """List all scores, and draw the NLL of each method minus that of the recommended one."""
-    shown = display.DifferencesDisplay.from_comparison(report.comparison)
-    columns = shown.methods, shown.value, shown.low, shown.high
-    rows = [[name, f"{v:+.4f}", f"{a:+.4f} to {b:+.4f}"] for name, v, a, b in zip(*columns, strict=True)]
-    numbers = table(["method", "difference", "interval"], rows, "Differences of NLL")
-    return "Methods", methods_table(report.comparison) + figure("differences", shown.chart(), numbers)
-
-
-def _calibration_tests(report: Report) -> Section:
-    """List statistic and p-value of each test, before and with the method of the verdict; Cox in words."""
-    scores = {
-        "before" if name == UNCALIBRATED else f"with {name}": report.comparison.results[name].scores
-        for name in before_and_after(report.comparison, None)
-    }
-    cells: dict[str, list[str]] = {}
-    for score in scores.values():
-        for name, statistic, p_value in score.shown_tests():
-            p = f"p {'' if p_value.startswith('<') else '= '}{p_value}".replace(" ", "\N{NO-BREAK SPACE}")
-            cells.setdefault(_TESTS[name], []).append(f"{statistic}, {p}")
-    rows = [[name, *found] for name, found in cells.items()]
-    intro = (
-        "The null hypothesis is that the confidence of every row is the probability that it is right; of "
-        "the last test, that the probability of every class is that of its label. A "
-        "small p-value rejects it; the verdict uses Cox's test alone, since one of five is often below 0.05 "
-        "by chance. With many rows, even an error too small to matter is significant: the calibration error "
-        "above shows its size."
-    )
-    told = [
-        element("p", f"Cox, {when}: {score.tests['cox'].words}")
-        for when, score in scores.items()
-        if "cox" in score.tests
+    drawn = figure("differences", shown.chart(), caption)
+    failed = [
+        element("p", f"{name} failed: {why}", class_="warning") for name, why in comparison.failures.items()
     ]
-    head = ["test", *(f"{when}: statistic, p-value" for when in scores)]
-    title = "Tests of calibration"
-    return title, element("p", intro) + table(head, rows, title) + joined(told)
+    return drawn + joined(failed)
 
 
-def _class_reliability(report: Report) -> Section:
-    """Draw the share of single classes against their probability, before and after; of two, the second."""
-    comparison, title = report.comparison, "Reliability by class"
-    own = comparison.results[UNCALIBRATED]
-    shown = [
-        display.ClassReliabilityDisplay.from_comparison(comparison, column=column)
-        for column in own.class_reliability
-    ]
-    if not shown:
-        few = f"No class has at least {MIN_ROWS} test rows: too few for a diagram."
-        return title, element("p", few)
-    n_classes = own.scores.n_classes
-    intro = "Among rows with a given probability of a class, how many are of that class?"
-    if n_classes == 2:
-        title = f"Reliability of class {shown[0].name}"
-    elif len(shown) < n_classes:
-        why = (
-            "have the most test rows" if len(shown) == MAX_CLASSES else f"have at least {MIN_ROWS} test rows"
-        )
-        intro += f" Of {n_classes} classes, these {len(shown)} {why}."
-    intro += f" Bins of fewer than {MIN_BIN_ROWS} rows are left out."
-    panels = [figure(f"class-{one.column}", one.chart()) for one in shown]
-    return title, element("p", intro) + element("div", *panels, class_="panels")
+def _snippets(report: Report) -> Markup:
+    return Markup("") if report.at_chance else snippet_blocks(report.comparison, report.snippets)
 
 
-# ---- what the methods have learnt
-
-
-def _figure_by_method(name: str, shown: Display, numbers: Markup, focus: Collection[str]) -> Markup:
-    """Draw all methods, on axes that fit those in focus: a method that is hidden at first stretches none."""
-    chart = shown.restricted_to(focus).chart()
-    others = [mark for mark in shown.chart().marks if mark.method and mark.method not in focus]
-    return figure(name, replace(chart, marks=[*chart.marks, *others]), numbers, by_method=True)
-
-
-def _temperature(report: Report) -> Section:
-    """Draw T(z) against the log entropy, and the best temperature of each bin of rows."""
-    shown = display.TemperatureDisplay.from_comparison(report.comparison)
-    bins = zip(shown.centre, shown.count, shown.optimum, shown.low, shown.high, strict=True)
-    rows = [[f"{h:.2f}", f"{n}", f"{t:.3g}", f"{low:.3g} to {high:.3g}"] for h, n, t, low, high in bins]
-    numbers = table(["log entropy", "rows", "best T", "interval"], rows, "Best temperature by entropy")
-    note = Markup("")
-    if report.comparison.judged is report.comparison.fitted:
-        note = element("p", "There is no test set: these are the rows that the methods were fitted to.")
-    drawn = _figure_by_method("temperature", shown, numbers, report.focus)
-    return "Temperature by entropy", note + drawn
-
-
-def _classes(report: Report) -> Section:
-    """Draw the mean temperature of each true class, and the best one of its rows."""
-    title = "Temperature by class"
-    shown = display.ClassTemperatureDisplay.from_comparison(report.comparison)
-    if not len(shown.classes):
-        return title, element("p", "No class has enough rows to find its best temperature.")
-    groups = zip(shown.classes, shown.count, shown.optimum, shown.low, shown.high, strict=True)
-    rows = [[shown.name(k), f"{n}", f"{t:.3g}", f"{low:.3g} to {high:.3g}"] for k, n, t, low, high in groups]
-    columns = {name: [f"{t:.3g}" for t in mean] for name, mean in shown.mean.items()}
-    caption = "Temperature by class: the best one, and the mean of each method"
-    numbers = table(["class", "rows", "best T", "interval"], rows, caption, columns)
-    return title, _figure_by_method("classes", shown, numbers, report.focus)
-
-
-def _map(report: Report) -> Section:
-    """Draw the maps of probabilities, if a method has one."""
-    title = "Map of probabilities"
-    if not any(has_map(result.calibrator) for result in report.comparison.results.values()):
-        return title, Markup("")
-    shown, before = display.MapDisplay.from_comparison(report.comparison), np.geomspace(1e-6, 0.1, 6)
-    columns = {name: [written(p) for p in one.apply(before)] for name, one in shown.maps.items()}
-    rows = [[written(p)] for p in before]
-    numbers = table(["probability at T0"], rows, "Probabilities after the map", columns)
-    return title, _figure_by_method("map", shown, numbers, report.focus)
-
-
-def _labels(report: Report) -> Section:
-    """Draw the NLL by the number of calibration rows."""
-    title, curve = "Would more labels help?", report.comparison.learning_curve
+def _labels(report: Report) -> Markup:
+    """Draw the log loss by the number of calibration rows, if it was requested."""
+    curve = report.comparison.learning_curve
     if curve is None:
-        return title, Markup("")
+        return Markup("")
     if len(curve.sizes) < 2:
-        return title, element("p", "There are too few rows to fit to subsets of them.")
-    shown = display.LearningCurveDisplay.from_curve(curve)
-    columns = {name: [f"{value:.4f}" for value in mean] for name, mean in shown.mean.items()}
-    numbers = table(["rows"], [[str(size)] for size in shown.sizes], "NLL by labelled rows", columns)
-    drawn = _figure_by_method("labels", shown, numbers, report.focus)
-    return title, element("p", labels_in_words(report.comparison, curve)) + drawn
+        return element("p", "There are too few rows to fit to subsets of them.")
+    candidates = [name for name in report.comparison.verdict.candidates if name in curve.nll]
+    shown = display.LearningCurveDisplay.from_curve(curve, candidates or None)
+    return element("p", labels_in_words(report.comparison, curve)) + figure("labels", shown.chart())
 
 
 def labels_in_words(comparison: Comparison, curve: LearningCurve) -> str:
@@ -332,12 +275,110 @@ def labels_in_words(comparison: Comparison, curve: LearningCurve) -> str:
     smaller, larger = curve.sizes[-2:]
     before = float(curve.mean(name)[-2])
     return (
-        f"{answer}: from {smaller} to {larger} rows the NLL of {name} went from {before:.4f} to {after:.4f}, "
-        f"a fall of {fell:.4f} \u00b1 {error:.4f}.{left_out}"
+        f"{answer}: from {smaller:,} to {larger:,} rows the log loss of {name} went from {before:.4f} to "
+        f"{after:.4f}, a fall of {fell:.4f} \u00b1 {error:.4f}.{left_out}"
     )
 
 
-def _parameters(report: Report) -> Section:
+def _class_reliability(report: Report) -> Markup:
+    """Draw the frequency of single classes against their probability, before and after, the worst first."""
+    comparison = report.comparison
+    kept = comparison.results[UNCALIBRATED].class_reliability
+    if report.has_two_classes or report.at_chance or not kept:
+        return Markup("")
+    after = comparison.results[comparison.recommended].class_reliability
+    worst = sorted(kept, key=lambda column: -after[column].error)[:MAX_PANELS]
+    n_classes = comparison.results[UNCALIBRATED].scores.n_classes
+    which = "" if len(kept) == n_classes else f", of the {len(kept)} with the most test rows"
+    intro = (
+        f"Among rows with a given probability of a class, how many are of that class? Worst first{which}. "
+        f"Bins of fewer than {MIN_BIN_ROWS} rows and classes of fewer than {MIN_ROWS} are left out."
+    )
+    of_class = display.ClassReliabilityDisplay.from_comparison
+    shown = (of_class(comparison, report.shown, column=column) for column in worst)
+    panels = [figure(f"class-{one.column}", one.chart(), heading=True) for one in shown]
+    return element("p", intro) + element("div", *panels, class_="panels")
+
+
+# ---- diagnostics
+
+_COLUMNS = sorted(  # losses and errors first, which a method is chosen by
+    (name for name, metric in METRICS.items() if metric.tables != "evaluation"),
+    key=lambda name: METRICS[name].best != "lowest",
+)
+
+
+def _scores(report: Report) -> Markup:
+    """List all scores of all methods, the lowest log loss first, with intervals."""
+    comparison = report.comparison
+    head = ["method", *(METRICS[key].heading() for key in _COLUMNS)]
+    head += ["predictions changed %"] * bool(comparison.decision_changes)
+    head += [*comparison.outside_metrics, "parameters", "fit, s"]
+    rows = [_row(comparison, comparison.results[name]) for name in numbers(comparison)]
+    level = f"{100 * comparison.confidence:g}% interval"
+    about = f"{comparison.heading} Below a value: its {level}."
+    return element("p", about, class_="about") + table(head, rows, "All scores")
+
+
+def _row(comparison: Comparison, result: MethodResult) -> list[str]:
+    cells: list[str] = [result.method]
+    for key in _COLUMNS:
+        metric, score = METRICS[key], result.scores[key]
+        middle = median(one.scores[key].value for one in comparison.results.values())
+        # Small percentages, as of each of many classes, need more decimals: two show less than two digits.
+        digits = 4 if metric.unit and metric.factor * middle < 0.1 else metric.decimals
+
+        def written(number: float, factor: int = metric.factor, digits: int = digits) -> str:
+            return f"{factor * number:.{digits}f}"
+
+        interval = _interval(score, written, bound=metric.interval == "bootstrap")
+        cells.append(joined([written(score.value), element("small", interval) if interval else ""]))
+    if comparison.decision_changes:
+        cells.append(f"{100 * result.changed_share:.2f}")
+    cells += [f"{result.scores[name].value:.4g}" for name in comparison.outside_metrics]
+    n = result.n_parameters  # with a prior it need not be whole
+    return [*cells, f"{n:,.0f}" if n >= 100 or n == int(n) else f"{n:.1f}", f"{result.seconds:.2f}"]
+
+
+def _cox(report: Report) -> Markup:
+    """Say what Cox's test found, before and with the recommended method."""
+    results = report.comparison.results
+    tests = {name: results[name].scores.tests for name in report.shown}
+    intro = (
+        "Cox's test, which the verdict uses, fits the log-odds of being correct to those of the confidence: "
+        "a slope of 1 and an intercept of 0 are calibrated, and a slope below 1 is overconfident. With many "
+        "rows, even an error too small to matter is significant."
+    )
+    told = [
+        element("p", f"{'Before' if name == UNCALIBRATED else f'With {name}'}: {found['cox'].words}")
+        for name, found in tests.items()
+        if "cox" in found
+    ]
+    return element("p", intro) + joined(told) if told else Markup("")
+
+
+def _temperature(report: Report) -> Markup:
+    """Draw T(z) against the log entropy, and the best temperature of each bin of rows."""
+    shown = display.TemperatureDisplay.from_comparison(report.comparison, report.learnt or None, bins=10)
+    return figure("temperature", shown.chart())
+
+
+def _classes(report: Report) -> Markup:
+    """Draw the mean temperature of each true class, and the best one of its rows."""
+    shown = display.ClassTemperatureDisplay.from_comparison(report.comparison, report.learnt or None)
+    return figure("classes", shown.chart()) if len(shown.classes) else Markup("")
+
+
+def _map(report: Report) -> Markup:
+    """Draw the maps of probabilities, if a method has one."""
+    results = report.comparison.results
+    mapping = [name for name in report.learnt if has_map(results[name].calibrator)]
+    if not mapping:
+        return Markup("")
+    return figure("map", display.MapDisplay.from_comparison(report.comparison, mapping).chart())
+
+
+def _parameters(report: Report) -> Markup:
     parts = []
     for name, result in report.comparison.results.items():
         if result.calibrator is None:
@@ -345,73 +386,73 @@ def _parameters(report: Report) -> Section:
         warnings = [element("p", warning, class_="warning") for warning in result.warnings]
         # A method from outside need not have a summary.
         words = getattr(result.calibrator, "summary", result.calibrator.__repr__)()
-        content = element("pre", words, tabindex="0")
         title = element("summary", f"{name}: {type(result.calibrator).__name__}")
         chosen = name == report.comparison.recommended
-        parts.append(element("details", title, *warnings, content, open=chosen))
-    return "What was learnt", joined(parts)
+        parts.append(element("details", title, *warnings, element("pre", words, tabindex="0"), open=chosen))
+    return joined(parts)
 
 
-# ---- how the page was made
-
-
-def _provenance(report: Report) -> Section:
+def _provenance(report: Report) -> Markup:
     """List the files, and everything needed to make the same report again."""
     comparison = report.comparison
-    files = [[source.name, source.role, str(source.rows), source.sha256] for source in report.sources]
+    files = [[source.name, source.role, f"{source.rows:,}", source.sha256] for source in report.sources]
     listed = table(["file", "used as", "rows", "SHA-256"], files, "Files") if files else Markup("")
     made = [["temperance", temperance.__version__], ["Python", platform.python_version()]]
     made += [[name, version(name)] for name in ("numpy", "scipy", "scikit-learn")]
     made += [[name.replace("_", " "), str(value)] for name, value in comparison.settings.items()]
-    made += [
-        ["rows fitted", str(len(comparison.fitted))],
-        ["rows judged", str(len(comparison.judged))],
-        ["methods", ", ".join(comparison.results)],
-    ]
-    if report.comparison.learning_curve is not None:
-        made.append(["test rows of the learning curve", str(report.comparison.learning_curve.n_judged)])
-    return "How this was made", listed + table(["what", "value"], made, "Versions, seeds and settings")
+    if comparison.learning_curve is not None:
+        made.append(["test rows of the learning curve", f"{comparison.learning_curve.n_judged:,}"])
+    return listed + table(["what", "value"], made, "Versions, seeds and settings")
 
 
 _MEANINGS = {
     **{metric.label: metric.help for metric in METRICS.values() if metric.tables != "evaluation"},
     "confidence": "the probability of the predicted class",
+    "prediction": "the class with the highest probability",
     "temperature T": "the number by which logits are divided: above 1 if the classifier is overconfident",
     "log entropy": "uncertainty of a row: 0 if all classes are equally likely, very low if one is certain",
-    "standard error": "of the mean difference of two methods over the same rows",
-    "gain that matters": "an NLL lower by at least 1% and two standard errors; 2% if predictions change",
-    "prediction": "the class with the highest probability",
+    "gain that matters": "a log loss lower by at least 1% and two standard errors; 2% if predictions change",
+    UNCALIBRATED: "the classifier as it is",
 }
 
 _VARIANTS = {
-    "pts-ece": "fitted to the ECE, not to the NLL",
+    "pts-ece": "fitted to the ECE, not to the log loss",
     "bayes-bias": "and with a bias for each class, which may change predictions",
 }
 
 
-def _glossary(report: Report) -> Section:
-    """List the terms on the page, and the methods by their keys; one class may have several methods."""
+def _glossary(report: Report) -> Markup:
+    """List the terms on the page, and its methods by their keys; one class may have several methods."""
     words = dict(_MEANINGS)
-    for key, method in CALIBRATORS.items():
-        if method.in_comparison:
-            words[key] = f"{method.summary}, {_VARIANTS[key]}" if key in _VARIANTS else method.summary
-    words[UNCALIBRATED] = "the classifier as it is"
-    return "Glossary", element("dl", *(element("dt", k) + element("dd", v) for k, v in words.items()))
+    for key in report.comparison.results:
+        if key in CALIBRATORS:
+            summary = CALIBRATORS[key].summary
+            words[key] = f"{summary}, {_VARIANTS[key]}" if key in _VARIANTS else summary
+    return element("dl", *(element("dt", k) + element("dd", v) for k, v in words.items()))
 
 
-SECTIONS: dict[str, Callable[[Report], Section]] = {
-    "verdict": _verdict,
-    "production": _snippets,
-    "reliability": _reliability,
-    "methods": _methods,
-    "tests": _calibration_tests,
-    "class-reliability": _class_reliability,
-    "temperature": _temperature,
-    "classes": _classes,
-    "map": _map,
-    "labels": _labels,
-    "parameters": _parameters,
-    "provenance": _provenance,
-    "glossary": _glossary,
+@dataclass(frozen=True)
+class Section:
+    """A part of the page: its title, its content, and whether it is folded under the diagnostics."""
+
+    title: str
+    content: Callable[[Report], Markup]
+    folded: bool = False
+
+
+SECTIONS = {
+    "verdict": Section("Verdict", _verdict),
+    "methods": Section("Methods", _methods),
+    "production": Section("Use it", _snippets),
+    "labels": Section("Would more labels help?", _labels),
+    "class-reliability": Section("Reliability by class", _class_reliability),
+    "scores": Section("All scores", _scores, folded=True),
+    "tests": Section("Test of calibration", _cox, folded=True),
+    "temperature": Section("Temperature by entropy", _temperature, folded=True),
+    "classes": Section("Temperature by class", _classes, folded=True),
+    "map": Section("Map of probabilities", _map, folded=True),
+    "parameters": Section("Fitted numbers", _parameters, folded=True),
+    "provenance": Section("How this was made", _provenance, folded=True),
+    "glossary": Section("Glossary", _glossary, folded=True),
 }
-"""The sections by their anchor; one without content is left out."""
+"""The sections by their anchor."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
@@ -14,7 +14,6 @@ from temperance.report.markup import element
 
 _PLAIN = (str, int, float, bool, tuple, type(None))  # types of options that can be written as code
 _FILE = "cal.json"
-_REUSE = "calibrator = comparison.calibrator  # fitted to all validation rows"
 _EXPORT = (
     'calibrator.to_onnx("cal.onnx")  # for onnxruntime',
     "module = calibrator.to_torch()  # for PyTorch",
@@ -27,8 +26,8 @@ class Snippets:
 
     Attributes
     ----------
-    shell : sequence of str
-        Commands that fit the recommended method and save it as cal.json; none if there are no files.
+    shell : mapping from name of a method to sequence of str
+        Commands that fit the method, save it as cal.json and use it; none if there are no files.
     export : sequence of str
         Commands that write cal.json as a model that other programs run.
     from_probs : bool
@@ -37,7 +36,7 @@ class Snippets:
         Lines of Python that define `val_logits` and `val_labels`.
     """
 
-    shell: Sequence[str] = ()
+    shell: Mapping[str, Sequence[str]] = field(default_factory=dict)
     export: Sequence[str] = ()
     from_probs: bool = False
     setup: Sequence[str] = ()
@@ -45,38 +44,50 @@ class Snippets:
 
 def snippet_blocks(comparison: Comparison, snippets: Snippets) -> Markup:
     """Return the blocks of commands; nothing if no calibration is recommended."""
-    if comparison.recommended == UNCALIBRATED:
+    verdict = comparison.verdict
+    if verdict.method == UNCALIBRATED:
         return Markup("")
-    blocks = [_block("Shell", snippets.shell)] if snippets.shell else []
+    shell = snippets.shell.get(verdict.method)
+    blocks = [_block("Shell", shell)] if shell else []
     blocks.append(_block("Python", python_lines(comparison, snippets)))
     if isinstance(comparison.calibrator, Calibrator):
         blocks.append(_block("Export to ONNX or PyTorch", snippets.export or _EXPORT))
-    return element("div", *blocks, class_="commands")
+    other = verdict.alternative
+    if other is not None and other != UNCALIBRATED:
+        lines = snippets.shell.get(other) or python_lines(comparison, snippets, other)
+        blocks.append(_block(f"If all predictions must stay the same: {other}", lines))
+    again = "Fit again when the classifier or the source of its rows changes."
+    return element("div", *blocks, class_="commands") + element("p", again)
 
 
 def _block(title: str, lines: Sequence[str]) -> Markup:
     code = element("pre", element("code", "\n".join(lines)), tabindex="0")
-    copy = element("button", "Copy", type="button", class_="copy needs-script", aria_label=f"Copy {title}")
+    copy = element("button", "Copy", type="button", class_="copy", aria_label=f"Copy {title}")
     return element("div", element("h3", title), copy, code, class_="command")
 
 
-def python_lines(comparison: Comparison, snippets: Snippets) -> list[str]:
-    """Return the lines that fit, save and use the recommended method; only use it if the shell fits it."""
-    calibrator = comparison.calibrator
+def python_lines(comparison: Comparison, snippets: Snippets, method: str | None = None) -> list[str]:
+    """Return the lines that fit, save and use a method, the recommended one by default.
+
+    If the shell fits it, they only use it.
+    """
+    name = comparison.recommended if method is None else method
+    calibrator = comparison.results[name].calibrator
+    reuse = f"calibrator = comparison.results[{name!r}].calibrator  # fitted to all validation rows"
     if not isinstance(calibrator, Calibrator):  # from outside: by its name if Python can import it
-        found = re.fullmatch(r"([A-Za-z_][\w.]*):([A-Za-z_]\w*)", comparison.recommended)
-        fit = [_REUSE]
+        found = re.fullmatch(r"([A-Za-z_][\w.]*):([A-Za-z_]\w*)", name)
+        fit = [reuse]
         if found is not None:
-            module, name = found.groups()
-            fit = [f"from {module} import {name}", "", f"calibrator = {name}().fit(val_logits, val_labels)"]
+            module, kind = found.groups()
+            fit = [f"from {module} import {kind}", "", f"calibrator = {kind}().fit(val_logits, val_labels)"]
         return [*fit, "probs = calibrator.predict_proba(logits)"]
-    if snippets.shell:
+    if name in snippets.shell:
         return ["import temperance", "", *_use(snippets.from_probs)]
     return [
         "import temperance",
         "",
         *snippets.setup,
-        *_fit(comparison, calibrator),
+        *(_fit(comparison, calibrator) or [reuse]),
         f'calibrator.save("{_FILE}")',
         "",
         *_use(snippets.from_probs),
@@ -90,7 +101,7 @@ def _use(from_probs: bool) -> list[str]:
 
 
 def _fit(comparison: Comparison, calibrator: Calibrator) -> list[str]:
-    """Return the lines that repeat the comparison's fit, or reuse it if an option is not a plain value."""
+    """Return the lines that repeat the comparison's fit; none if an option is not a plain value."""
     usual = type(calibrator)().get_params()
     changed = {
         name: value
@@ -98,7 +109,7 @@ def _fit(comparison: Comparison, calibrator: Calibrator) -> list[str]:
         if type(value) is not type(usual[name]) or value != usual[name]
     }
     if not all(type(value) in _PLAIN for value in changed.values()):
-        return [_REUSE]
+        return []
     options = ", ".join(f"{name}={value!r}" for name, value in changed.items())
     arguments = ["val_logits", "val_labels"]
     if comparison.fitted.weights is not None:

@@ -1,7 +1,7 @@
 """Charts as figures of the page: SVG that needs no script, no font file and no image file.
 
-matplotlib is not used here: its SVG does not follow the dark theme of the page, cannot show and hide a
-method, and would require a plotting library for a page that two hundred lines can draw.
+matplotlib is not used here: its SVG does not follow the dark theme of the page, and it would require a
+plotting library for a page that two hundred lines can draw.
 """
 
 from __future__ import annotations
@@ -31,30 +31,27 @@ from temperance.display.chart import (
     Rule,
     Text,
 )
-from temperance.report.markup import element, joined, unbroken
+from temperance.report.markup import element, joined
 
 _DASHES = {"-": None, "-.": "9 4 2 4", ":": "2 4"}  # pixels of line and gap
 _RIGHT, _TOP = 16, 14
 
 
-def figure(name: str, chart: Chart, numbers: str = "", *, by_method: bool = False) -> Markup:
-    """Frame a chart. With `by_method`, marks are shown if their method is selected."""
-    picture = draw_svg(chart, f"picture-{name}", by_method=by_method)
+def figure(name: str, chart: Chart, caption: str | None = None, *, heading: bool = False) -> Markup:
+    """Frame a chart with its legend, its caption or another, and its title as a heading if wanted."""
     entries = []
     for mark in chart.marks:
         if mark.label:  # with a symbol as in the chart: dashed, filled or hollow
             dashed = isinstance(mark, Rule) or (isinstance(mark, Line) and not mark.method)
             kind = "dash" if dashed else "swatch" if mark.method else "swatch hollow"
             symbol = element("span", class_=kind, style=f"color:{_colour(mark)}")
-            method = mark.method if by_method and mark.method else None
-            entries.append(element("span", symbol, mark.label, data_method=method))
+            entries.append(element("span", symbol, mark.label))
     return element(
         "figure",
-        element("h3", chart.title),
-        picture,
+        element("h3", chart.title) if heading else "",
+        draw_svg(chart, f"picture-{name}"),
         element("p", *entries, class_="legend") if entries else "",
-        element("figcaption", unbroken(chart.caption)),
-        element("details", element("summary", "Numbers"), numbers) if numbers else "",
+        element("figcaption", chart.caption if caption is None else caption),
         id=f"figure-{name}",
     )
 
@@ -116,8 +113,8 @@ def _colour(mark: Mark) -> str:
     return method_style(mark.method).colour if mark.method else "var(--ink)"
 
 
-def draw_svg(chart: Chart, name: str, *, by_method: bool = False) -> Markup:
-    """Draw a chart; the name is unique in the page. With `by_method`, marks name their method."""
+def draw_svg(chart: Chart, name: str) -> Markup:
+    """Draw a chart; the name is unique in the page."""
     size = _SIZES[chart.size[0]]
     width, height = size.width, size.width * chart.size[1] / chart.size[0]
     ticks = [len(words) for part in (chart, chart.below or chart) for _, words in part.y.tick_labels()]
@@ -132,10 +129,10 @@ def draw_svg(chart: Chart, name: str, *, by_method: bool = False) -> Markup:
     if chart.below is not None:
         split = bottom - 0.2 * height
         frame = _Frame(across, Scale(chart.below.y, bottom, split), size)
-        parts.append(_drawn(chart.below, frame, f"{name}-below", by_method))
+        parts.append(_drawn(chart.below, frame, f"{name}-below"))
         bottom = split - 1.8 * size.lettering  # room for its label
     frame = _Frame(across, Scale(chart.y, bottom, top), size)
-    parts.append(_drawn(chart, frame, name, by_method))
+    parts.append(_drawn(chart, frame, name))
     return element(
         "svg",
         element("title", chart.title, id=f"{name}-title"),
@@ -148,11 +145,8 @@ def draw_svg(chart: Chart, name: str, *, by_method: bool = False) -> Markup:
     )
 
 
-def _drawn(chart: Chart, frame: _Frame, name: str, by_method: bool) -> Markup:
-    marks = []
-    for mark in chart.marks:
-        drawn = joined(_DRAWN[type(mark)](frame, mark, _colour(mark)))
-        marks.append(element("g", drawn, data_method=mark.method) if by_method and mark.method else drawn)
+def _drawn(chart: Chart, frame: _Frame, name: str) -> Markup:
+    marks = (joined(_DRAWN[type(mark)](frame, mark, _colour(mark))) for mark in chart.marks)
     # The axes with a small margin, so that marks on the edge are complete.
     left, top = frame.x.start - 4, frame.y.stop - 4
     width, height = frame.x.stop - frame.x.start + 8, frame.y.start - frame.y.stop + 8

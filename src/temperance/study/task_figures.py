@@ -102,7 +102,7 @@ class EntropyTemperatures(Display):
         if beyond.any() and self.method == "hts":
             words += f"\n({beyond.any(axis=1).sum()} of {len(values)} leave the axes)"
         elif beyond.any():
-            words += f"\n({100 * beyond.mean():.1f} % outside the axes)"
+            words += f"\n({100 * beyond.mean():.1f}% outside the axes)"
         labels = [words] + [""] * len(values)  # one in the legend
         return [
             kind(self.log_entropy, line, method=self.method, label=label, faint=faint)
@@ -158,7 +158,7 @@ class TwoTemperatures(Display):
         if np.isnan(spearman):
             return "no correlation: one of them has the same T for all rows"
         words = f"correlation: of ranks {spearman:.2f}, Pearson's {pearson:.2f}"
-        return f"{words}\n{100 * self.outside:.1f} % of {len(self.hts)} rows lie outside"
+        return f"{words}\n{100 * self.outside:.1f}% of {len(self.hts)} rows lie outside"
 
 
 # ---- computing
