@@ -46,7 +46,9 @@ def test_a_golden_file_predicts_as_it_did_and_says_what_it_is(name):
     for method in OUTPUTS:
         if method in expected:
             got = getattr(cal, method)(logits)
-            np.testing.assert_allclose(got, expected[method], rtol=RTOL.get(name, 2e-14), atol=1e-300, err_msg=method)
+            np.testing.assert_allclose(
+                got, expected[method], rtol=RTOL.get(name, 2e-14), atol=1e-300, err_msg=method
+            )
     single = cal.predict_proba(logits.astype(np.float32))
     assert single.dtype == np.float32
     np.testing.assert_allclose(single, expected["predict_proba_float32"], rtol=2e-6, atol=1e-38)

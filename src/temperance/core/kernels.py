@@ -50,7 +50,6 @@ class MapTable(NamedTuple):
         np.add.accumulate(slopes[:-1] * (knots[1:] - knots[:-1]), out=values[1:])
         return cls(knots, values, slopes)
 
-
     @staticmethod
     def kept(knots: Vector, slopes: Vector, dtype: np.dtype[Any]) -> MapTable:
         """Return the same in a type, computed once for a fitted map: a service asks for one row at a time."""

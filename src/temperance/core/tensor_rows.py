@@ -17,7 +17,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from temperance.core.features import IMPOSSIBLE, LOG_ENTROPY_FLOOR, LOG_PROB_FLOOR, ON_LOGITS_FROM
+from temperance.core.features import (
+    ALMOST_CERTAIN,
+    IMPOSSIBLE,
+    LOG_ENTROPY_FLOOR,
+    LOG_PROB_FLOOR,
+    ON_LOGITS_FROM,
+)
 from temperance.core.maps import MAP_SEGMENTS
 from temperance.core.ops import Array, Index, Mask, TensorOps
 
@@ -175,7 +181,7 @@ class TensorRows:
         # Without a uniform part, a probability may underflow.
         logs, top = ops.log(ops.clip(probs, SMALLEST, math.inf)), ops.max(probs)
         others = ops.clip(ops.sum(probs * below), 0.0, 0.5)
-        exact = ops.where(ops.greater(top, 0.5), ops.log1p(-others) - ops.log(top), 0.0)
+        exact = ops.where(ops.greater(top, ALMOST_CERTAIN), ops.log1p(-others) - ops.log(top), 0.0)
         return logs + (1.0 - below) * exact
 
     def _unmasked(self, output: Array) -> Array:

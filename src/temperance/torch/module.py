@@ -303,7 +303,9 @@ def _compute(
     elif method == "predict":
         result = TORCH.argmax(result).squeeze(-1)
     elif binary:
-        result = torch.softmax(result, dim=-1) if method == "predict_proba" else result[..., 1] - result[..., 0]
+        result = (
+            torch.softmax(result, dim=-1) if method == "predict_proba" else result[..., 1] - result[..., 0]
+        )
     else:
         result = result.movedim(-1, dim)  # first: a softmax is fastest in the order of the logits in memory
         result = torch.softmax(result, dim=dim) if method == "predict_proba" else result
@@ -313,15 +315,15 @@ def _compute(
 
 def _evaluate(fitted: Model, method: str, z: Tensor) -> Tensor:
     """Return the result of `method`; that of many rows on a CPU, part by part."""
-    in_one = z.ndim == 1 or z.numel() <= PART_NUMBERS or method in ONE_PER_ROW or z.device.type != "cpu"
-    traced = torch.compiler.is_compiling() or torch.jit.is_tracing()
-    if in_one or traced or (z.requires_grad and torch.is_grad_enabled()):
+    tracing = torch.jit.is_tracing()  # type: ignore[no-untyped-call, attr-defined]
+    traced = torch.compiler.is_compiling() or tracing or z.device.type != "cpu"
+    differentiated = z.requires_grad and torch.is_grad_enabled()
+    if traced or differentiated or z.ndim == 1 or method in ONE_PER_ROW or z.numel() <= PART_NUMBERS:
         return evaluate(fitted, method, TensorRows(z, z.shape[-1], TORCH))
     axis = max(range(z.ndim - 1), key=lambda i: z.shape[i])
+    size = max(1, PART_NUMBERS * z.shape[axis] // z.numel())
     result = torch.empty_like(z)
-    for part, out in zip(
-        *(x.split(max(1, PART_NUMBERS * z.shape[axis] // z.numel()), axis) for x in (z, result)), strict=True
-    ):
+    for part, out in zip(torch.split(z, size, axis), torch.split(result, size, axis), strict=True):
         out.copy_(evaluate(fitted, method, TensorRows(part, part.shape[-1], TORCH)))
     return result
 
