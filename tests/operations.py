@@ -20,7 +20,12 @@ OPERATIONS = {
     "sum and clip": (lambda x, o, c: o.sum(o.clip(x, -1.0, 2.0)), [[4.0], [0.25]]),
     "argmax": (lambda x, o, c: o.argmax(x), [[1], [0]]),
     "gather": (lambda x, o, c: largest(x, o), [[3.0], [0.5]]),
-    "one_hot": (lambda x, o, c: o.one_hot(o.argmax(x), 4), [[0, 1, 0, 0], [1, 0, 0, 0]]),
+    "max": (lambda x, o, c: o.max(x), [[3.0], [0.5]]),
+    "number": (lambda x, o, c: o.number(o.greater(x, 0.4), x), [[1, 1, 1, 0], [1, 0, 0, 1]]),
+    "log1p of small and negative numbers": (
+        lambda x, o, c: o.log1p(o.clip(x, -0.5, 1e-20)),
+        [[1e-20, 1e-20, 1e-20, -np.log(2)], [1e-20, -np.log(2), 1e-20, 1e-20]],
+    ),
     "topk": (lambda x, o, c: o.topk(x, 2), [[3.0, 3.0], [0.5, 0.5]]),
     "searchsorted": (lambda x, o, c: o.searchsorted(c["vector"], largest(x, o) * 2.0 + 1.0), [[2], [0]]),
     "isfinite and where": (

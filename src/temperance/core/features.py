@@ -45,6 +45,10 @@ IMPOSSIBLE = 2e4
 ALMOST_ZERO = 1e-15
 
 
+# Above this probability, the logarithm is taken of 1 minus the others: of equal ones, none is above it.
+ALMOST_CERTAIN = 0.75
+
+
 class RowNumbers(Protocol):
     """Numbers that describe rows of logits. One number for each row has the shape (..., 1)."""
 

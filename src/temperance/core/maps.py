@@ -12,8 +12,8 @@ come from sums over the classes of each segment (`kernels`), since q_i q_j = q_j
     gradient of w:  q_label - E_p q            Hessian: Cov_p q, positive semi-definite: convex in w
     Cov(q_i, q_j) = (rest_i - E q_i) E q_j     for i < j; rest_i: q_i of a class beyond segment i
 
-So no covariance matrix is formed for a row: sums over rows of such products are matrix products, and sums
-along a row of the matrix are running sums. Arrays are (segments, rows), so that both run along the rows.
+So no covariance matrix is formed for a row: sums over rows of such products are matrix products, and so are
+sums along a row of the matrix. Arrays are (segments, rows), so that both run along the rows.
 
 `RowMapLikelihood` lets the slopes of a row be w / (T(z) / T0), with log w and log T linear in parameters. It
 gives extra weight to what users act on: whether the predicted class is right. With p the confidence and c
@@ -45,7 +45,8 @@ EMPHASIS = 0.4
 MAX_LOG_SLOPE = 12.0  # in absolute terms: beyond, a class is practically certain or impossible
 MAP_SEGMENTS = len(KNOTS)
 _WIDTHS = np.append(np.diff(KNOTS), np.inf)
-_CLOSED = np.diff(KNOTS)[:, None]  # the last segment is unbounded, and nothing lies beyond it
+_CLOSED = np.append(np.diff(KNOTS), 0.0)[:, None]  # the last segment is unbounded; nothing lies beyond it
+_BEYOND = np.triu(np.ones((MAP_SEGMENTS, MAP_SEGMENTS)), 1)  # times numbers of segments: sums over later ones
 
 
 @dataclass(frozen=True)
@@ -58,21 +59,20 @@ class _RowMoments:
     ahead: Matrix
     variance: Matrix
 
-    def times(self, slopes: Matrix) -> _RowMoments:
-        """Return the moments of q times the slopes."""
-        label, mean, ahead = self.label * slopes, self.mean * slopes, self.ahead * slopes
-        return _RowMoments(self.log_sum, label, mean, ahead, self.variance * slopes**2)
-
     def sum_of_covariances(self, share: Vector) -> Matrix:
         """Return the sum over rows of share times Cov q."""
         upper = np.triu((self.ahead * share) @ self.mean.T, 1)
         return upper + upper.T + np.diag(self.variance @ share)
 
-    def row_sums_of_covariances(self) -> Matrix:
-        """Return the row sums of Cov q for each data row, (segments, rows)."""
-        result = self.variance.copy()
-        result[:-1] += self.ahead[:-1] * np.cumsum(self.mean[:0:-1], axis=0)[::-1]
-        result[1:] += self.mean[1:] * np.cumsum(self.ahead[:-1], axis=0)
+    def covariances_with_sum(self, slopes: Vector, extra: Vector) -> Matrix:
+        """Return Cov(q_j, slopes . q) + extra E q_j for each data row, (segments, rows)."""
+        result = (_BEYOND.T * slopes) @ self.ahead
+        result += extra
+        result *= self.mean
+        result += self.variance * slopes[:, None]
+        later = (_BEYOND * slopes) @ self.mean
+        later *= self.ahead
+        result += later
         return result
 
 
@@ -86,19 +86,23 @@ def _moments(e_top: Vector, e_label: Vector, sums: Matrix) -> _RowMoments:
     P, Q, R = sums
     top = _lengths(e_top)
     mean = Q - top * P
-    squares = R - top * (Q + mean)
-    ahead = np.zeros_like(top)
-    rest = np.subtract(_CLOSED, top[:-1], out=ahead[:-1])
-    of_others = rest * np.cumsum(P[:0:-1], axis=0)[::-1]
-    mean[:-1] += of_others
-    squares[:-1] += rest * of_others
-    total = P.sum(axis=0)
+    squares = Q + mean
+    squares *= top
+    np.subtract(R, squares, out=squares)
+    rest = _CLOSED - top
+    of_others = _BEYOND @ P
+    total = P[0] + of_others[0]
+    of_others *= rest
+    mean += of_others
+    of_others *= rest
+    squares += of_others
     mean /= 1 + total
     squares /= 1 + total
-    squares -= mean**2
-    ahead -= mean
-    label = _lengths(e_label) - top
-    return _RowMoments(np.log1p(total), label, mean, ahead, np.maximum(squares, 0.0, out=squares))
+    squares -= mean * mean
+    rest -= mean
+    label = _lengths(e_label)
+    label -= top
+    return _RowMoments(np.log1p(total), label, mean, rest, np.maximum(squares, 0.0, out=squares))
 
 
 def _labelled_moments(rows: LogitRows, reference: float, at: slice, sums: Matrix) -> _RowMoments:
@@ -186,29 +190,38 @@ class RowMapLikelihood(LogLikelihood):
         scale = beta.value * self.reference
         relative = beta.first / beta.value  # derivative of the log slopes of a row by its predictor
         da, curvature = np.empty((2, self.rows.n_rows))
-        crossed = np.empty((self.rows.n_rows, basis.shape[1]))
+        crossed = np.empty((MAP_SEGMENTS, self.rows.n_rows))
         right = self.rows.top == self.rows.labels
 
         def use(at: slice, sums: Matrix) -> tuple[Vector, ...]:
+            # The moments are those of q; the slopes of row i, w times its scale, multiply them.
+            m, of_row = _labelled_moments(self.rows, self.reference, at, sums), scale[at]
             share, by_row = self.share[at], relative[at] * self.share[at]
-            m = _labelled_moments(self.rows, self.reference, at, sums).times(w[:, None] * scale[at])
-            value, gradient, along_rows, total = _with_top_label(m, right[at], share)
-            da[at] = gradient.sum(axis=0) * by_row
-            curvature[at] = along_rows.sum(axis=0) * relative[at] * by_row
-            crossed[at] = ((along_rows * by_row).T) @ basis
-            return np.array([share @ value]), gradient @ share @ basis, basis.T @ total @ basis
+            mean = of_row * (w @ m.mean)  # the derivative of the log confidence by all log slopes
+            label = of_row * (w @ m.label)
+            value, pull, emphasis = _with_top_label(m.log_sum, right[at])
+            da[at] = (label - pull * mean) * by_row
+            along_rows = m.covariances_with_sum(w, emphasis * mean / of_row)
+            squared = of_row**2
+            np.multiply(along_rows, squared * by_row, out=crossed[:, at])
+            curvature[at] = (w @ crossed[:, at]) * relative[at]
+            gradient = w * (m.label @ (of_row * share) - m.mean @ (pull * of_row * share))
+            total = m.sum_of_covariances(squared * share)
+            total += (m.mean * (emphasis * squared * share)) @ m.mean.T
+            return np.array([share @ (value + label)]), gradient, total
 
-        value, of_map, map_fisher = self.rows.sum_segments(
+        value, by_slope, covariances = self.rows.sum_segments(
             1 / self.reference, MapTable.of(KNOTS, w), scale, use
         )
 
         def derive(with_fisher: bool) -> tuple[Vector, Matrix | None]:
             of_own, fisher = self.predictor.pull_back(own, da, curvature if with_fisher else None)
-            gradient = np.concatenate([of_own, of_map])
+            gradient = np.concatenate([of_own, by_slope @ basis])
             if fisher is None:
                 return gradient, None
-            mixed = self.predictor.gather(crossed)
-            return gradient, np.block([[fisher, mixed], [mixed.T, map_fisher]])
+            slopes = basis * w[:, None]
+            mixed = self.predictor.gather(crossed.T) @ slopes
+            return gradient, np.block([[fisher, mixed], [mixed.T, slopes.T @ covariances @ slopes]])
 
         return ObjectivePoint(float(value[0]), derive)
 
@@ -231,23 +244,16 @@ class RowMapLikelihood(LogLikelihood):
         return np.hstack([da[:, None] * self.predictor.jacobian(own), of_map])
 
 
-def _with_top_label(
-    m: _RowMoments, right: NDArray[np.bool_], share: Vector
-) -> tuple[Vector, Matrix, Matrix, Matrix]:
-    """Return value and derivatives by the logs of the slopes, from the moments of q times the slopes.
+def _with_top_label(log_sum: Vector, right: NDArray[np.bool_]) -> tuple[Vector, Vector, Vector]:
+    """Return what the extra weight of the predicted class adds to each data row.
 
-    For each data row: its value, its gradient, and the row sums of its Fisher matrix; then the
-    sum over all data rows of share times that matrix. `mean` is the derivative of the log confidence.
+    The first is the value without the term of the label; the others multiply E q in the gradient, and the
+    product of E q with itself in the Fisher matrix.
     """
-    confidence = np.exp(-m.log_sum)
-    doubt = np.maximum(-np.expm1(-m.log_sum), 1e-38)  # 1 - p may underflow
-    value = m.log_sum + m.label.sum(axis=0)
-    value += EMPHASIS * np.where(right, m.log_sum, -np.log(doubt))
-    gradient = m.label - (1 + EMPHASIS * (right - confidence) / doubt) * m.mean
-    emphasis = EMPHASIS * confidence / doubt
-    along_rows = m.row_sums_of_covariances() + emphasis * m.mean.sum(axis=0) * m.mean
-    total = m.sum_of_covariances(share) + (m.mean * (emphasis * share)) @ m.mean.T
-    return value, gradient, along_rows, total
+    confidence = np.exp(-log_sum)
+    doubt = np.maximum(-np.expm1(-log_sum), 1e-38)  # 1 - p may underflow
+    value = log_sum + EMPHASIS * np.where(right, log_sum, -np.log(doubt))
+    return value, 1 + EMPHASIS * (right - confidence) / doubt, EMPHASIS * confidence / doubt
 
 
 def slopes_of(basis: Matrix, increments: Vector) -> tuple[Vector, Matrix]:

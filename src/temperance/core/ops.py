@@ -5,7 +5,7 @@ classes or features on the last axis; one number for each row has length 1 there
 the working type: float32, or float64 for float64 logits.
 
 The names are those of NumPy and PyTorch where they agree. array-api-compat was tried as the vocabulary: its
-PyTorch `clip` fixes the batch size under `torch.export`, it has no `softplus`, `topk` or `one_hot`, and ONNX
+PyTorch `clip` fixes the batch size under `torch.export`, it has no `softplus` or `topk`, and ONNX
 needs a class of its own in any case. It would replace a dozen one-line aliases by a dependency.
 """
 
@@ -89,6 +89,9 @@ class TensorOps(Ops, Protocol):
     def sum(self, x: Array) -> Array:
         """Return the sum over the last axis, (..., 1)."""
 
+    def max(self, x: Array) -> Array:
+        """Return the largest of the last axis, (..., 1)."""
+
     def where(self, mask: Mask, x: Array | float, y: Array | float) -> Array:
         """Return x where the mask is true, else y; values not selected do not enter the derivative."""
 
@@ -107,8 +110,8 @@ class TensorOps(Ops, Protocol):
     def gather(self, x: Array, index: Index) -> Array:
         """Return x at the index of its row, (..., 1)."""
 
-    def one_hot(self, index: Index, size: Any) -> Mask:
-        """Return True at the index and False elsewhere, (..., size)."""
+    def number(self, mask: Mask, like: Array) -> Array:
+        """Return 1 where the mask is true, else 0, in the type of another array."""
 
     def topk(self, x: Array, k: int) -> Array:
         """Return the `k` largest of each row in descending order, (..., k)."""

@@ -42,7 +42,7 @@ from temperance.core.blocks import (
     setting,
     several,
 )
-from temperance.core.features import IMPOSSIBLE, LOG_PROB_FLOOR, ON_LOGITS_FROM
+from temperance.core.features import ALMOST_CERTAIN, IMPOSSIBLE, LOG_PROB_FLOOR, ON_LOGITS_FROM
 from temperance.core.kernels import (
     LOWEST,
     MapTable,
@@ -402,7 +402,7 @@ class RowBlock:
         rest = np.log1p(-np.minimum(others if self.is_single else others[:, 0], 1))
         with np.errstate(divide="ignore"):
             logs: Floats = np.log(probs, out=probs)
-            logs[self._at_top] = np.where(top > 0.5, rest, np.log(top))
+            logs[self._at_top] = np.where(top > ALMOST_CERTAIN, rest, np.log(top))
         return logs
 
     def shift_classes(self, output: Floats, log_ratio: Vector) -> Floats:

@@ -1,11 +1,13 @@
 """Features of rows computed from whole arrays of logits, over `ops`: what PyTorch and ONNX run.
 
-With t the top class (of equal logits, the first) and d = z - z_t, as in `kernels`:
+With d = z - max z, and n the number of classes at the top (more than one if logits are equal):
 
-    r = sum_{k != t} exp(beta d_k)     log s = log1p(r)     H = log s - beta sum d exp(beta d) / s
+    r = n - 1 + sum_{d < 0} exp(beta d)     log s = log1p(r)     H = log s - beta sum d exp(beta d) / s
 
-The top is left out of r, so nothing cancels when a row is confident. A masked class (-inf) has a finite d
-from the start, far below all others: replacing a NaN afterwards would leave it in the derivative.
+A top is left out of the sum, so nothing cancels when a row is confident. A masked class (-inf) has a finite d
+from the start, far below all others: replacing a NaN afterwards would leave it in the derivative. Conditions
+are numbers, 0 or 1, that multiply: choosing between two arrays, or looking for the index of the largest
+number, takes PyTorch ten times as long.
 """
 
 from __future__ import annotations
@@ -15,26 +17,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from temperance.core.features import IMPOSSIBLE, LOG_ENTROPY_FLOOR, LOG_PROB_FLOOR, ON_LOGITS_FROM
+from temperance.core.features import (
+    ALMOST_CERTAIN,
+    IMPOSSIBLE,
+    LOG_ENTROPY_FLOOR,
+    LOG_PROB_FLOOR,
+    ON_LOGITS_FROM,
+)
 from temperance.core.maps import MAP_SEGMENTS
 from temperance.core.ops import Array, Index, Mask, TensorOps
 
+SMALLEST = 1e-37  # probability whose logarithm is taken
 LOWEST = -1e18  # stands for -inf: times any beta its exponential is 0, and no product of it overflows
 
 
 @dataclass(frozen=True)
 class _Gaps:
-    """The top of each row, and the gaps of all classes to it."""
+    """The gaps of all classes to the top of their row, which are below it, and how many are not."""
 
-    top: Index
-    is_top: Mask
     d: Array
+    below: Array
+    n_top: Array
 
 
-def _gaps_of(z: Array, n_classes: Any, ops: TensorOps) -> _Gaps:
-    top = ops.argmax(z)
-    d = ops.clip(z - ops.gather(z, top), LOWEST, math.inf)
-    return _Gaps(top, ops.one_hot(top, n_classes), d)
+def _gaps_of(z: Array, ops: TensorOps) -> _Gaps:
+    d = ops.clip(z - ops.max(z), LOWEST, math.inf)
+    below = ops.number(ops.greater(-d, 0.0), d)
+    return _Gaps(d, below, ops.sum(1.0 - below))
 
 
 class TensorRows:
@@ -50,21 +59,18 @@ class TensorRows:
     @property
     def _gaps(self) -> _Gaps:
         if self._found is None:
-            self._found = _gaps_of(self.z, self.n_classes, self.ops)
+            self._found = _gaps_of(self.z, self.ops)
         return self._found
 
     @property
     def top(self) -> Index:
-        """The column of each row's largest logit."""
-        return self._gaps.top
-
-    def _others(self, scaled: Array, gaps: _Gaps) -> Array:
-        """Return exp of the scaled gaps, with 0 for the top."""
-        return self.ops.where(gaps.is_top, 0.0, self.ops.exp(scaled))
+        """The column of each row's largest logit; of equal ones, the first."""
+        return self.ops.argmax(self.z)
 
     def _log_sum(self, scaled: Array, gaps: _Gaps) -> Array:
         """Return log sum exp of scaled gaps."""
-        return self.ops.log1p(self.ops.sum(self._others(scaled, gaps)))
+        ops = self.ops
+        return ops.log1p(ops.sum(ops.exp(scaled) * gaps.below) + (gaps.n_top - 1.0))
 
     def log_confidence(self) -> Array:
         """Return the logarithm of the largest probability."""
@@ -75,9 +81,9 @@ class TensorRows:
         return self._log_entropy(self._gaps.d)
 
     def _log_entropy(self, scaled: Array) -> Array:
-        ops = self.ops
-        e = self._others(scaled, self._gaps)
-        r = ops.sum(e)
+        ops, gaps = self.ops, self._gaps
+        e = ops.exp(scaled) * gaps.below
+        r = ops.sum(e) + (gaps.n_top - 1.0)
         entropy = ops.log1p(r) - ops.sum(scaled * e) / (r + 1.0)
         # The floor comes first: the logarithm of 0 has no derivative. That of two classes is the lowest.
         return ops.log(ops.clip(entropy, math.log(2) * math.exp(LOG_ENTROPY_FLOOR), math.inf))
@@ -92,21 +98,22 @@ class TensorRows:
 
     def _gap_to_third(self, scaled: Array) -> Array:
         """Return the gap to the third logit; to the second if there is no third; 0 if there is no second."""
-        ops, is_at = self.ops, self._gaps.is_top
-        gap = ops.gather(scaled, self.top)
-        for _ in range(2):
-            scaled = ops.where(is_at, LOWEST, scaled)
-            at = ops.argmax(scaled)
-            is_at = ops.one_hot(at, self.n_classes)
-            found = ops.gather(scaled, at)
-            gap = ops.where(self._possible(found), found, gap)
+        ops, gaps = self.ops, self._gaps
+        second = ops.max(scaled + (gaps.below - 1.0) * -LOWEST)
+        below = ops.number(ops.greater(second - scaled, 0.0), scaled)
+        third = ops.max(scaled + (below - 1.0) * -LOWEST)
+        gap = ops.max(scaled)
+        # Equal logits count separately: go down until three are as high or higher.
+        for lower, n_above in ((second, gaps.n_top), (third, ops.sum(1.0 - below))):
+            found = ops.where(self._possible(lower), lower, gap)
+            gap = ops.where(ops.greater(n_above, 2.0), gap, found)
         return -gap
 
     def _gap_to_mean(self, scaled: Array) -> Array:
         """Return the gap to the mean of the possible classes."""
-        ops, possible = self.ops, self._possible(scaled)
-        number = ops.sum(ops.where(possible, scaled * 0.0 + 1.0, 0.0))
-        return -ops.sum(ops.where(possible, scaled, 0.0)) / number
+        ops = self.ops
+        possible = ops.number(self._possible(scaled), scaled)
+        return -ops.sum(scaled * possible) / ops.sum(possible)
 
     def _centred(self) -> Array:
         """Return z - mean z; all NaN in a row with a masked class."""
@@ -124,41 +131,74 @@ class TensorRows:
         return self.ops.dot(self._centred(), weights)
 
     def divide(self, temperature: Array) -> Array:
-        """Return z / T; a masked class stays at -inf, and out of the derivative by T."""
-        ops, possible = self.ops, self.ops.isfinite(self.z)
+        """Return z / T; a masked class stays at -inf, and out of the derivative by T of the row."""
+        ops = self.ops
+        if getattr(temperature, "shape", None) == ():  # one for all rows
+            return self.z / temperature
+        possible = ops.isfinite(self.z)
         return ops.where(possible, ops.where(possible, self.z, 0.0) / temperature, self.z)
 
     def mixture(self, betas: Sequence[Array], weights: Array | Sequence[Array]) -> Array:
         """Return log sum_j w_j softmax(beta_j z); a masked class stays at -inf."""
-        ops = self.ops
+        return self._unmasked(self._log_mixture(self._gaps, betas, weights))
+
+    def _log_mixture(self, gaps: _Gaps, betas: Sequence[Array], weights: Array | Sequence[Array]) -> Array:
         total = None
         for j, beta in enumerate(betas):
-            scaled = self._gaps.d * beta
-            term = scaled - self._log_sum(scaled, self._gaps) + self._log_weight(weights[j])
+            scaled = gaps.d * beta
+            term = scaled - self._log_sum(scaled, gaps) + self._log_weight(weights[j])
             total = term if total is None else self._log_add(total, term)
-        return ops.where(ops.isfinite(self.z), total, self.z)
+        return total
 
     def mapped_mixture(
-        self, reference: Array, knots: Array, slopes: Array, scales: Sequence[Array], weights: Sequence[Array]
+        self,
+        reference: Array,
+        knots: Array,
+        slopes: Array,
+        scales: Sequence[Array],
+        weights: Sequence[Array],
+        uniform: Array | None = None,
     ) -> Array:
-        """Return log sum_j w_j softmax(-scale_j map(-log softmax(z / T0))); a masked class stays at -inf."""
-        scaled = self._gaps.d / reference
-        e = self._log_sum(scaled, self._gaps) - scaled
-        mapped = TensorRows(-self._map(e, knots, slopes), self.n_classes, self.ops)
-        return self.ops.where(self.ops.isfinite(self.z), mapped.mixture(scales, weights), self.z)
+        """Return log(sum_j w_j softmax(-scale_j map(-log softmax(z / T0))) + uniform); -inf stays."""
+        ops, gaps = self.ops, self._gaps
+        scaled = gaps.d / reference
+        u = -self._map(self._log_sum(scaled, gaps) - scaled, knots, slopes)
+        d = u - ops.max(u)
+        if uniform is None:
+            mapped = _Gaps(d, gaps.below, gaps.n_top)
+            return self._unmasked(self._log_mixture(mapped, scales, weights))
+        probs = None
+        for j, scale in enumerate(scales):
+            e = ops.exp(d * scale)
+            part = e * (weights[j] / ops.sum(e))
+            probs = part if probs is None else probs + part
+        unmasked = ops.number(ops.greater(self.z, -math.inf), d)
+        return self._unmasked(self._log_of(probs + unmasked * (uniform / ops.sum(unmasked))))
+
+    def _log_of(self, probs: Array) -> Array:
+        """Return the logarithm; nothing cancels in that of a top class that is almost certain."""
+        ops, below = self.ops, self._gaps.below
+        # Without a uniform part, a probability may underflow.
+        logs, top = ops.log(ops.clip(probs, SMALLEST, math.inf)), ops.max(probs)
+        others = ops.clip(ops.sum(probs * below), 0.0, 0.5)
+        exact = ops.where(ops.greater(top, ALMOST_CERTAIN), ops.log1p(-others) - ops.log(top), 0.0)
+        return logs + (1.0 - below) * exact
+
+    def _unmasked(self, output: Array) -> Array:
+        """Return the output, with -inf for a masked class."""
+        return self.ops.where(self.ops.greater(self.z, -math.inf), output, self.z)
 
     def _map(self, e: Array, knots: Array, slopes: Array) -> Array:
-        """Return the map of e: the slopes times the lengths of [0, e] in the segments."""
-        last = MAP_SEGMENTS - 1
-        total = self.ops.relu(e - knots[last]) * slopes[last]
-        for j in range(last):
-            total = total + (self.ops.clip(e, knots[j], knots[j + 1]) - knots[j]) * slopes[j]
+        """Return the map of e >= 0: each knot changes the slope beyond it."""
+        total = e * slopes[0]
+        for j in range(1, MAP_SEGMENTS):
+            total = total + self.ops.relu(e - knots[j]) * (slopes[j] - slopes[j - 1])
         return total
 
     def shift_classes(self, output: Array, log_ratio: Array) -> Array:
         """Return log-probabilities under new class frequencies; a masked class stays at -inf."""
         shifted = self._log_softmax(output + log_ratio)
-        return self.ops.where(self.ops.isfinite(self.z), shifted, self.z)
+        return self._unmasked(shifted)
 
     def class_biases(
         self,
@@ -197,7 +237,7 @@ class TensorRows:
         floored = ops.where(possible, ops.clip(log_probs, LOG_PROB_FLOOR, math.inf), 0.0)
         if self.n_classes == 2:
             return ops.where(possible, floored + math.log(2), 0.0)
-        number = ops.sum(ops.where(possible, floored * 0.0 + 1.0, 0.0))
+        number = ops.sum(ops.number(possible, floored))
         return ops.where(possible, floored - ops.sum(floored) / number, 0.0)
 
     def _log_weight(self, weight: Array | float) -> Array | float:
@@ -207,7 +247,7 @@ class TensorRows:
         return self.ops.clip(self.ops.log(weight), LOWEST, 0.0)
 
     def _log_softmax(self, u: Array) -> Array:
-        gaps = _gaps_of(u, self.n_classes, self.ops)
+        gaps = _gaps_of(u, self.ops)
         return gaps.d - self._log_sum(gaps.d, gaps)
 
     def _log_add(self, x: Array, y: Array) -> Array:

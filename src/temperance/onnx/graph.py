@@ -2,7 +2,7 @@
 
 Nodes are written for the requested version of the operators, the opset, so that they can be added to a
 classifier without changing it; their names clash with no others. ONNX has no log1p. With u = 1 + x as it is
-rounded, and x >= 0,
+rounded,
 
     log1p(x) = x                      where u = 1
              = log(u) x / (u - 1)     up to u = 2: rounding has moved u, and its logarithm by the same ratio
@@ -161,10 +161,11 @@ class OnnxOps:
     argmax = _reduction("ArgMax")
 
     def log1p(self, x: Array) -> Array:
-        """Return log(1 + x) for x >= 0, exact for small x."""
+        """Return log(1 + x) for x > -1, exact for small x."""
         u = x + 1.0
-        ratio = self.where(self.greater(u, 2.0), 1.0, x / (u - 1.0))
-        return self.where(self.greater(u, 1.0), self.log(u) * ratio, x)
+        moved = u - 1.0
+        ratio = self.where(self.greater(u, 2.0), 1.0, x / moved)
+        return self.where(self.greater(self.graph.node("Abs", moved), 0.0), self.log(u) * ratio, x)
 
     def softplus(self, x: Array) -> Array:
         """Return log(1 + exp x), without overflow."""
@@ -206,12 +207,9 @@ class OnnxOps:
         """Return the length of the last axis, of which the graph need not know anything."""
         return self.graph.node("Gather", self.graph.node("Shape", x), self.graph.constant(-1))
 
-    def one_hot(self, index: Array, size: int | Array) -> Array:
-        """Say which of `size` places the index is, (..., size)."""
-        if isinstance(size, int):
-            return self.graph.node("Equal", index, list(range(size)))
-        first, step = self.graph.constant(0), self.graph.constant(1)
-        return self.graph.node("Equal", index, self.graph.node("Range", first, size, step))
+    def number(self, mask: Array, like: Array) -> Array:
+        """Return 1 where the mask is true, else 0."""
+        return self.graph.cast(mask, helper.np_dtype_to_tensor_dtype(self.graph.dtype))
 
     def topk(self, x: Array, k: int) -> Array:
         """Return the `k` largest of each row in descending order, (..., k)."""

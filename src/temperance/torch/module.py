@@ -30,6 +30,7 @@ NO_DOUBLES = {"mps"}  # devices without float64
 
 # Beyond it softplus(x) = x in float64; PyTorch's own limit of 20 has an error of 1e-10.
 SOFTPLUS_LIMIT = 40.0
+PART_NUMBERS = 1 << 17  # logits that are computed at a time on a CPU: what is between stays in the cache
 
 
 def working_dtype(logits: Tensor) -> torch.dtype:
@@ -95,17 +96,26 @@ class TorchOps:
             return torch.sum(x.unsqueeze(-1) * matrix, dim=-2)
         return torch.matmul(x.double(), matrix.double()).to(x.dtype)
 
+    def max(self, x: Tensor) -> Tensor:
+        """Return the largest of the last axis."""
+        return torch.amax(x, dim=-1, keepdim=True)
+
     def argmax(self, x: Tensor) -> Tensor:
         """Return where the largest is."""
-        return torch.argmax(x, dim=-1, keepdim=True)
+        if x.device.type != "cpu":
+            return torch.argmax(x, dim=-1, keepdim=True)
+        # By vector loops, several times as fast on a CPU: the lowest index that no smaller number has.
+        smaller = self.number(x < self.max(x), x)
+        index = smaller * x.shape[-1] + torch.arange(x.shape[-1], device=x.device)
+        return torch.amin(index, dim=-1, keepdim=True).long()
 
     def gather(self, x: Tensor, index: Tensor) -> Tensor:
         """Return x at the index of its row."""
         return torch.gather(x, -1, index)
 
-    def one_hot(self, index: Tensor, size: int) -> Tensor:
-        """Say which of `size` places the index is."""
-        return torch.arange(size, device=index.device) == index
+    def number(self, mask: Tensor, like: Tensor) -> Tensor:
+        """Return 1 where the mask is true, else 0."""
+        return mask.to(like.dtype)
 
     def topk(self, x: Tensor, k: int) -> Tensor:
         """Return the `k` largest in descending order."""
@@ -288,26 +298,42 @@ def _compute(
     given = z
     if method == "predict_proba":
         # Subtracting the largest logit changes no result, and z / T keeps its digits.
-        z = z - torch.gather(z, -1, z.argmax(dim=-1, keepdim=True))
+        z = z - torch.amax(z, dim=-1, keepdim=True)
     if method == "predict" and model.keeps_class:
         result = z
     else:
         fitted = model.with_arrays({name: held.to(z.dtype) for name, held in arrays.items()})
-        result = evaluate(fitted, method, TensorRows(z, z.shape[-1], TORCH))
+        result = _evaluate(fitted, method, z)
     if check is not None:
         check(given, result)
-    if method == "predict_proba":
-        result = torch.softmax(result, dim=-1)
-    elif method == "predict":
-        result = torch.argmax(result, dim=-1)
-    elif method in ONE_PER_ROW:
+    if method in ONE_PER_ROW:
         result = result.expand(*z.shape[:-1], 1).squeeze(-1)  # TS has one number for all rows
+    elif method == "predict":
+        result = TORCH.argmax(result).squeeze(-1)
     elif binary:
-        result = result[..., 1] - result[..., 0]
-    if result.ndim == z.ndim and not binary:
-        result = result.movedim(-1, dim)
+        result = (
+            torch.softmax(result, dim=-1) if method == "predict_proba" else result[..., 1] - result[..., 0]
+        )
+    else:
+        result = result.movedim(-1, dim)  # first: a softmax is fastest in the order of the logits in memory
+        result = torch.softmax(result, dim=dim) if method == "predict_proba" else result
     keep = result.is_floating_point() and logits.is_floating_point()
     return result.to(logits.dtype) if keep else result
+
+
+def _evaluate(fitted: Model, method: str, z: Tensor) -> Tensor:
+    """Return the result of `method`; that of many rows on a CPU, part by part."""
+    tracing = torch.jit.is_tracing()  # type: ignore[no-untyped-call, attr-defined]
+    traced = torch.compiler.is_compiling() or tracing or z.device.type != "cpu"
+    differentiated = z.requires_grad and torch.is_grad_enabled()
+    if traced or differentiated or z.ndim == 1 or method in ONE_PER_ROW or z.numel() <= PART_NUMBERS:
+        return evaluate(fitted, method, TensorRows(z, z.shape[-1], TORCH))
+    axis = max(range(z.ndim - 1), key=lambda i: z.shape[i])
+    size = max(1, PART_NUMBERS * z.shape[axis] // z.numel())
+    result = torch.empty_like(z)
+    for part, out in zip(torch.split(z, size, axis), torch.split(result, size, axis), strict=True):
+        out.copy_(evaluate(fitted, method, TensorRows(part, part.shape[-1], TORCH)))
+    return result
 
 
 def _check(model: Model, method: str, from_probs: bool | None, z: Tensor, result: Tensor) -> None:
