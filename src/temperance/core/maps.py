@@ -234,8 +234,9 @@ class RowMapLikelihood(LogLikelihood):
         da, of_map = np.empty(self.rows.n_rows), np.empty((self.rows.n_rows, basis.shape[1]))
 
         def use(at: slice, sums: Matrix) -> tuple[Vector, ...]:
-            m = _labelled_moments(self.rows, self.reference, at, sums).times(w[:, None] * scale[at])
-            gradient = _with_top_label(m, right[at], self.share[at])[1]
+            m = _labelled_moments(self.rows, self.reference, at, sums)
+            _, pull, _ = _with_top_label(m.log_sum, right[at])
+            gradient = w[:, None] * scale[at] * (m.label - pull * m.mean)
             da[at], of_map[at] = gradient.sum(axis=0), gradient.T @ basis
             return ()
 
