@@ -61,7 +61,6 @@ Json = dict[str, Any]
 
 FORMAT = "temperance calibrator"
 VERSION = 2
-MAX_FILE = 1 << 28  # bytes: thousands of times the size of a file with 1000 classes
 MAX_CLASSES = 10**6
 MAX_AXES = 64  # of a NumPy array
 POINTS = len(BASELINE_SHARES)
@@ -267,7 +266,7 @@ def _unfitted(method: Method, given: Json) -> Calibrator:
 @contextmanager
 def opened(path: str | Path) -> Iterator[tuple[Json, Method]]:
     """Open a file for reading: its content, and its method. Errors in the block name the file."""
-    data = read_regular_file(path, most=MAX_FILE)
+    data = read_regular_file(path)
     with reading_errors(f"{os.fspath(path)} is not a calibrator that can be read"):
         content = parse_object(data)
         given, version = content.get("format"), content.get("version")

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 # A scratch array of this many bytes or more is on disk.
 MEMORY_LIMIT = 1 << 30
+# A file that is read as a whole has at most so many bytes: thousands of times the calibrator of 1000 classes.
+MAX_WHOLE_FILE = 1 << 28
 # Errors of writing, which do not name the file.
 _OF_WRITING = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 _MAX_NAME_BYTES = 200  # of an unfinished file: a file system allows 255, and the suffix needs some
@@ -191,15 +193,15 @@ def sha256(path: str | Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def read_regular_file(path: str | os.PathLike[str], *, most: int) -> bytes:
-    """Return the content of a file of at most `most` bytes."""
+def read_regular_file(path: str | os.PathLike[str]) -> bytes:
+    """Return the content of a file that is not too large to be read as a whole."""
     check_regular(path)
     with open(path, "rb") as file:  # noqa: PTH123
-        content = file.read(most + 1)
+        content = file.read(MAX_WHOLE_FILE + 1)
         size = os.fstat(file.fileno()).st_size
-    if len(content) > most:
+    if len(content) > MAX_WHOLE_FILE:
         raise InputError(
-            f"must have at most {most >> 20} MB; found {size >> 20} MB. Choose another file.",
+            f"must have at most {MAX_WHOLE_FILE >> 20} MB; found {size >> 20} MB. Choose another file.",
             where=os.fspath(path),
         )
     return content

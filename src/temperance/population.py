@@ -40,7 +40,6 @@ HEADER: dict[str, Any] = {
     "map_knots": KNOTS.tolist(),
 }
 MAX_NUMBER = 1e6  # of logarithms of temperatures, their scales and their variances
-MAX_FILE = 1 << 24  # bytes: the shipped prior has a few thousand
 SIZE, MAP_SIZE = len(SHAPE_FEATURES), len(KNOTS) - 1
 
 
@@ -111,7 +110,7 @@ def shipped_population() -> Population:
 
 def read_population(path: str | Path) -> Population:
     """Read a prior that `write_population` wrote."""
-    return _parse(read_regular_file(path, most=MAX_FILE), str(path))
+    return _parse(read_regular_file(path), str(path))
 
 
 def write_population(population: Population, path: str | Path, *, overwrite: bool = False) -> None:

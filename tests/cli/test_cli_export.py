@@ -2,30 +2,11 @@
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
+from onnx_models import linear_classifier, serve
 
-
-def linear_classifier(path, n_classes, outputs=("logits",)):
-    """Write a classifier whose logits are its three inputs, weighed."""
-    weights = np.random.default_rng(0).standard_normal((3, n_classes)).astype(np.float32)
-    named = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", n_classes]) for name in outputs]
-    graph = helper.make_graph(
-        [helper.make_node("MatMul", ["x", "weights"], [name]) for name in outputs],
-        "classifier",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 3])],
-        named,
-        [numpy_helper.from_array(weights, "weights")],
-    )
-    opsets = [helper.make_opsetid("", 17)]
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), str(path))
-    return weights
-
-
-def serve(path, z):
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    return session.run(None, {session.get_inputs()[0].name: z})[0]
+WEIGHTS = np.random.default_rng(0).standard_normal((3, 4))
 
 
 def test_an_onnx_model_gives_what_apply_gives(run, files, calibrator, judged):
@@ -70,15 +51,18 @@ def test_models_give_calibrated_logits_on_request(run, files, calibrator, judged
 
 
 def test_it_is_appended_to_a_classifier(run, calibrator):
-    weights = linear_classifier("classifier.onnx", n_classes=4)
+    linear_classifier("classifier.onnx", WEIGHTS)
     done = run("export", "cal.json", "all.onnx", "--append", "classifier.onnx").succeeded()
     assert "ts: from the inputs of classifier.onnx to probabilities (batch, 4)\n" in done.out
     x = np.random.default_rng(1).standard_normal((9, 3)).astype(np.float32)
-    np.testing.assert_allclose(serve("all.onnx", x), calibrator.predict_proba(x @ weights), rtol=0, atol=1e-5)
+    np.testing.assert_allclose(serve("all.onnx", x), calibrator.predict_proba(x @ WEIGHTS), rtol=0, atol=1e-5)
 
 
 def test_the_output_is_chosen_by_name_if_there_are_several(run, calibrator):
-    linear_classifier("classifier.onnx", 4, outputs=("probabilities", "scores"))
+    names = ("probabilities", "scores")
+    end = [helper.make_node("Identity", ["logits"], [name]) for name in names]
+    outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", 4]) for name in names]
+    linear_classifier("classifier.onnx", WEIGHTS, end=end, outputs=outputs)
     words = ("export", "cal.json", "all.onnx", "--append", "classifier.onnx")
     run(*words).failed(2, "say which output has the logits", "'probabilities', 'scores'")
     told = run(*words, "--classifier-output", "scores", "--json").json
@@ -88,7 +72,7 @@ def test_the_output_is_chosen_by_name_if_there_are_several(run, calibrator):
 
 
 def test_probabilities_are_accepted_if_the_option_says_so(run, calibrator):
-    linear_classifier("classifier.onnx", 4)
+    linear_classifier("classifier.onnx", WEIGHTS)
     words = ("--append", "classifier.onnx", "--from-probs", "--quiet")
     assert run("export", "cal.json", "all.onnx", *words).succeeded().out == ""
     assert "Log" in [node.op_type for node in onnx.load("all.onnx").graph.node]

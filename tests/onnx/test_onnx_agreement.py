@@ -2,12 +2,21 @@
 
 import numpy as np
 import pytest
-from serving import extreme_rows, serve, session
+from onnx_models import serve, session
 
 from temperance.data import simulate
 
 # What was measured is in docs/onnx.md.
 TOLERANCE = {"float32": 1e-5, "float64": 1e-12}
+
+
+def extreme_rows(n_rows, n_classes, dtype=np.float64, seed=0):
+    """Return logits with gaps from 0.01 to 1e4; in half of the rows some classes are close to the top."""
+    rng = np.random.default_rng(seed)
+    z = rng.uniform(-0.5, 0.5, (n_rows, n_classes)) * 10 ** rng.uniform(-2, 4, (n_rows, 1))
+    near = (rng.random((n_rows, n_classes)) < 0.3) & (np.arange(n_rows) % 2 == 0)[:, None]
+    top = z.max(axis=1, keepdims=True)
+    return np.where(near, top + rng.standard_normal((n_rows, n_classes)), z).astype(dtype)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from serving import linear_classifier, serve, session
+from onnx_models import linear_classifier, serve, session
 
 from temperance import InputError, make_calibrator
 from temperance.data import simulate

@@ -8,8 +8,8 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from onnx_models import NAMES, serve, session
 from operations import CONSTANTS, OPERATIONS, X
-from serving import NAMES, serve, session
 from sklearn.exceptions import NotFittedError
 
 from temperance import InputError, TemperatureScaling, __version__

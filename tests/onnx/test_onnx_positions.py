@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from serving import linear_classifier, serve
+from onnx_models import linear_classifier, serve
 
 from temperance import make_calibrator
 from temperance.data import simulate

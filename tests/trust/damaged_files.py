@@ -8,7 +8,6 @@ from pathlib import Path
 
 import h5py
 import numpy as np
-import onnx
 from fuzz_cases import METHODS, check_probabilities, fitted
 from onnx import TensorProto, helper
 
@@ -22,7 +21,9 @@ from temperance.study import Results
 from temperance.study.results import example_results
 from temperance.study.store import FILE_NAME
 
+sys.path.append(str(Path(__file__).parents[1]))
 sys.path.append(str(Path(__file__).parents[1] / "data"))
+from onnx_models import linear_classifier
 from saved import SAVERS
 
 VALUES = [
@@ -105,14 +106,9 @@ class DamagedFiles:
             self._keep(key, path.name, self._use_calibrator)
 
     def _save_classifier(self):
-        shapes = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", 3]) for name in ("x", "z")]
-        nodes = [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("Softmax", ["h"], ["z"])]
-        weights = [helper.make_tensor("w", TensorProto.FLOAT, (3, 3), np.eye(3).reshape(-1).tolist())]
-        graph = helper.make_graph(nodes, "classifier", shapes[:1], shapes[1:], weights)
-        opset = [helper.make_opsetid("", 17)]
-        onnx.save(
-            helper.make_model(graph, opset_imports=opset, ir_version=8), self.folder / "classifier.onnx"
-        )
+        end = [helper.make_node("Softmax", ["logits"], ["probs"])]
+        outputs = [helper.make_tensor_value_info("probs", TensorProto.FLOAT, ["batch", 3])]
+        linear_classifier(self.folder / "classifier.onnx", np.eye(3), end=end, outputs=outputs)
         self._keep("onnx", "classifier.onnx", self._append)
 
     def _save_history(self):

@@ -115,7 +115,7 @@ def test_a_pipe_or_a_device_is_refused_at_once(device, tmp_path, fitted, command
 
 
 def test_a_large_file_in_place_of_a_calibrator_is_not_read_to_its_end(tmp_path, monkeypatch):
-    monkeypatch.setattr("temperance.calibrator_file.MAX_FILE", 1 << 20)
+    monkeypatch.setattr("temperance.files.MAX_WHOLE_FILE", 1 << 20)
     path = tmp_path / "rows.npy"
     with path.open("wb") as file:
         file.truncate(3 << 20)

@@ -20,7 +20,6 @@ from temperance.errors import InputError, Remedy, missing_file
 
 WRITTEN = ("out", "report", "history")
 """Parameters that name what a command writes; files of other parameters are read, and must exist."""
-MAX_CLASS_LIST_BYTES = 1 << 26  # of a file with class names
 _CLASSES_AS_GIVEN = "temperance.classes"  # in the context of a command
 # Options whose names differ from the library arguments that they set.
 _OPTIONS = {"kind": "--input", "overwrite": "--force"}
@@ -80,7 +79,7 @@ def _read_classes(
     from temperance.files import read_regular_file
 
     try:
-        text = read_regular_file(value[1:], most=MAX_CLASS_LIST_BYTES).decode("utf-8-sig")
+        text = read_regular_file(value[1:]).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise click.BadParameter(f"the file {value[1:]!r} cannot be read as text: {error}") from None
     return tuple(line.strip() for line in text.splitlines() if line.strip())

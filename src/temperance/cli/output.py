@@ -28,7 +28,6 @@ from temperance.errors import InputWarning, on_one_line
 from temperance.progress import Report
 
 _WIDTH = 80
-_UNLIMITED = 1 << 16  # columns
 
 
 class _Console(Console):
@@ -58,7 +57,7 @@ class Output:
         self._warned: set[str] = set()
         self._out, self._err = _Console(highlight=False), _Console(stderr=True, highlight=False)
         if not self._out.is_terminal:
-            self._out.width = _UNLIMITED  # nothing is cut from what a program reads
+            self._out.width = 1 << 16  # nothing is cut from what a program reads
         self.is_live = self._err.is_terminal
         """Whether there is a terminal to show a progress bar on."""
 

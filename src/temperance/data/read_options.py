@@ -15,6 +15,8 @@ KINDS = ("logits", "probs")
 """Names of arrays of scores, and their prefixes in a task file."""
 PARTS = ("val", "test")
 """The sets of rows in a task file."""
+CLASS_KEYS = ("classes", "class_names")
+"""Names of the array with the names of the classes."""
 MARK_KEY = "calibrated_by"
 """The key of the calibrator that made the probabilities of a file."""
 

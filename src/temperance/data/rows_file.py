@@ -22,7 +22,7 @@ from temperance.data.formats import ARRAYS, TABLES, check_file, format_of, open_
 from temperance.data.formats.columns import check_number_of_classes, joined
 from temperance.data.formats.harness import are_samples
 from temperance.data.lazy_array import FILL_BYTES, ChangedArray, LazyArray
-from temperance.data.read_options import KINDS, MARK_KEY, PARTS, ReadOptions
+from temperance.data.read_options import CLASS_KEYS, KINDS, MARK_KEY, PARTS, ReadOptions
 from temperance.errors import InputError, Remedy, file_error, listed, rows_from
 from temperance.files import filled_array
 from temperance.inputs.containers import MAX_COMPARED_ROWS
@@ -30,7 +30,6 @@ from temperance.inputs.labels import check_labels
 from temperance.inputs.probabilities import MIN_FLOOR, LowEnd, divide_by_sums, logits_from_probs
 from temperance.inputs.validation import INSPECTED_ROWS, check_choice, doubtful_columns
 
-CLASS_KEYS = ("classes", "class_names")
 _BESIDE_SCORES = ("labels", "ids", "groups", "by", MARK_KEY, *CLASS_KEYS)
 
 

@@ -41,7 +41,7 @@ from temperance.study.results import Better, Results, better_scores
 from temperance.study.tasks import TaskFile
 
 ALPHA = 0.05  # of the tests
-LEVEL = 0.95  # of intervals
+LEVEL = 1 - ALPHA  # of intervals
 MIN_DATASETS = 5  # to leave out one at a time: with fewer, the interval is too wide to say anything
 
 Over = Literal["tasks", "datasets"]

@@ -24,16 +24,13 @@ from temperance.display.base import Display
 from temperance.display.chart import Axis, Chart, Dots, Line, Mark, Rule, Text, outside, robust_limits
 from temperance.display.temperature import MIN_ROWS, as_rows, temperatures
 from temperance.errors import InputError
+from temperance.study.paper import SIZES
 from temperance.study.protocol import WorkUnit
 from temperance.study.results import Results
 from temperance.study.tasks import TaskFile, load_task
 
-FEW_ROWS = 200  # the paper's
-BINS = 20
 LINES = 10  # draws of few rows, for a method whose T is a line
-LINE_POINTS = 200
 MAX_DOTS = 20_000
-REACH = 0.8  # how far from the others a best T is still shown, in units of their range
 RARE = 0.01  # of the dots may be outside the axes: outliers would flatten everything else
 
 
@@ -76,7 +73,7 @@ class EntropyTemperatures(Display):
         """
         best = np.log([self.best.optimum, self.best.low, self.best.high])
         fitted = np.log([self.ts, *np.quantile(self.by_all, [RARE / 2, 1 - RARE / 2])])
-        low, high = robust_limits(*best, reach=REACH, keep=fitted)
+        low, high = robust_limits(*best, reach=0.8, keep=fitted)
         return float(np.exp(low)), float(np.exp(high))
 
     def chart(self) -> Chart:
@@ -183,12 +180,12 @@ def entropy_temperatures(results: Results, task: TaskFile, method: str) -> Entro
     entropy = log_normalised_entropy(as_rows(test))
     index = np.argsort(entropy, kind="stable")
     if method == "hts":  # a line: rows at about equal steps of entropy
-        steps = np.linspace(entropy.min(), entropy.max(), LINE_POINTS)
+        steps = np.linspace(entropy.min(), entropy.max(), 200)
         at = np.searchsorted(entropy[index], steps)
         index = index[np.unique(np.minimum(at, len(index) - 1))]
     elif len(index) > MAX_DOTS:
         index = index[np.linspace(0, len(index) - 1, MAX_DOTS).astype(np.intp)]
-    few = FEW_ROWS if FEW_ROWS in results.sizes else results.sizes[0]
+    few = SIZES[0] if SIZES[0] in results.sizes else results.sizes[0]  # as the paper has it
     draws = 0 if few >= task.rows else LINES if method == "hts" else 1
     by_few = [temperatures(_fitted(results, task, method, few, i), test, index) for i in range(draws)]
     return EntropyTemperatures(
@@ -196,7 +193,7 @@ def entropy_temperatures(results: Results, task: TaskFile, method: str) -> Entro
         entropy[index],
         temperatures(_fitted(results, task, method), test, index),
         np.reshape(by_few, (draws, len(index))),
-        TemperatureDisplay.from_calibrators({}, test.logits, test.labels, bins=BINS, strategy="width"),
+        TemperatureDisplay.from_calibrators({}, test.logits, test.labels, bins=20, strategy="width"),
         float(temperatures(_fitted(results, task, "ts"), test, np.arange(1))[0]),
         task.rows,
         few,

@@ -18,13 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.data.lazy_array import ArrayInMemory, LazyArray, UnreadableArray
-from temperance.data.read_options import ReadOptions
+from temperance.data.read_options import CLASS_KEYS, PARTS, ReadOptions
 from temperance.errors import file_error, reason_of
 from temperance.loaders import import_optional
 
 _HOW = 'Save tensors alone: torch.save({"logits": logits, "labels": labels}, path).'
-_LABELS = ("labels", "labels_val", "labels_test")
-_CLASSES = ("classes", "class_names")
+_LABELS = ("labels", *(f"labels_{part}" for part in PARTS))
 _STRETCH_BYTES = 1 << 26  # bytes read through one map
 
 
@@ -76,7 +75,7 @@ def _values(path: Path) -> dict[str, Any]:
         for key, value in content.items()
         if isinstance(value, torch.Tensor)
         or (key in _LABELS and value is not None)  # refused later if they are not an array
-        or (key in _CLASSES and _is_plain_list(value))
+        or (key in CLASS_KEYS and _is_plain_list(value))
     }
 
 

@@ -1,4 +1,4 @@
-"""What tests of ONNX share: models run by onnxruntime, rows of any size, and small classifiers."""
+"""Small ONNX classifiers, and models run by onnxruntime."""
 
 import numpy as np
 import onnx
@@ -19,15 +19,6 @@ def serve(path, inputs):
     """Return the first output of a model with one input."""
     running = session(path)
     return running.run(None, {running.get_inputs()[0].name: inputs})[0]
-
-
-def extreme_rows(n_rows, n_classes, dtype=np.float64, seed=0):
-    """Return logits with gaps from 0.01 to 1e4; in half of the rows some classes are close to the top."""
-    rng = np.random.default_rng(seed)
-    z = rng.uniform(-0.5, 0.5, (n_rows, n_classes)) * 10 ** rng.uniform(-2, 4, (n_rows, 1))
-    near = (rng.random((n_rows, n_classes)) < 0.3) & (np.arange(n_rows) % 2 == 0)[:, None]
-    top = z.max(axis=1, keepdims=True)
-    return np.where(near, top + rng.standard_normal((n_rows, n_classes)), z).astype(dtype)
 
 
 def linear_classifier(
