@@ -305,7 +305,7 @@ def _last_passing(rows: _HeldOut, expected: float, max_error: float, delta: floa
     passed, level = None, 0.0
     for number, (part, p_value) in enumerate(zip(parts, p_values, strict=True)):
         level += starts.get(number, 0.0)
-        if p_value <= level:
+        if level > 0 and p_value <= level:  # a p-value may be 0 by underflow
             passed = part
         else:
             level = 0.0

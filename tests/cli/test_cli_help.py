@@ -13,7 +13,8 @@ from test_cli_json import small_demo  # noqa: F401  for the example of the demo
 from temperance import CALIBRATORS
 from temperance.cli.program import cli
 
-COMMANDS = ["demo", "compare", "methods", "fit", "show", "apply", "evaluate", "check", "adapt", "export"]
+COMMANDS = ["demo", "compare", "methods", "fit", "show", "apply", "evaluate", "automate"]
+COMMANDS += ["check", "adapt", "export"]
 COMMANDS += ["study", "completion"]
 STUDY = [("study", name) for name in ("run", "table", "figure", "export")]
 
@@ -69,6 +70,7 @@ def test_every_example_runs(line, run, task, judged, monkeypatch):
     for name in ("val", "logits"):
         np.save(f"{name}.npy", task.logits)
     np.save("labels.npy", task.labels)
+    np.savetxt("costs.csv", 1 - np.eye(4), delimiter=",")
     linear_classifier("classifier.onnx", np.eye(4))
     first, *_ = re.split(r" (?:\||>>?) ", line)
     program, *words = shlex.split(first)

@@ -16,7 +16,7 @@ EXAMPLES = """\b
 Examples:
   temperance automate cal.json test.npz --max-error 0.05
   temperance automate cal.json test.npz -o rule.json
-  temperance automate cal.json test.npz --positive cat --max-error 0.1
+  temperance automate cal.json test.npz --positive 1 --max-error 0.1
 
 \b
 ROWS must be independent, and others than those of the fit. The file that -o
