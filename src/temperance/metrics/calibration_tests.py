@@ -464,27 +464,36 @@ def cox_of(
     return CoxTest(ratio, p, words, slope, intercept, float(errors[1]), float(errors[0]))
 
 
+def _rao_scott(scores: Matrix, groups: Indices) -> tuple[float, float]:
+    """Return what to divide a likelihood ratio by, and its degrees of freedom, if rows belong to groups.
+
+    With S the sums of outer products of the scores, of groups and of rows, and M = S_rows^-1 S_groups, the
+    ratio is a sum of chi-squared variables times the eigenvalues of M. Over tr M^2 / tr M, it is nearly
+    chi-squared with (tr M)^2 / tr M^2 degrees of freedom (Rao and Scott, 1984).
+    """
+    sums = np.column_stack([np.bincount(groups, column) for column in scores.T])
+    effects = np.linalg.pinv(scores.T @ scores, hermitian=True) @ (sums.T @ sums)
+    first, second = float(np.trace(effects)), float(np.sum(effects * effects.T))
+    if second <= 0:  # no row can move the estimate
+        return 1.0, float(scores.shape[1])
+    return max(second / first, 1.0), min(first**2 / second, float(scores.shape[1]))
+
+
 def _of_groups(
     loss: _LogisticLoss, theta: Vector, inverse: Matrix, groups: Indices
 ) -> tuple[Vector, float, float]:
-    """Return by how much groups widen both errors, and what to divide the likelihood ratio by, to be what.
-
-    With S the sums of outer products of the scores, of groups and of rows, the errors are those of the
-    sandwich. The ratio is a sum of chi-squared variables times the eigenvalues of S_rows^-1 S_groups, and so,
-    over tr M^2 / tr M, nearly chi-squared with (tr M)^2 / tr M^2 degrees of freedom (Rao and Scott, 1984).
-    """
+    """Return how much groups widen the errors, by the sandwich, and the result of `_rao_scott`."""
     rate = 0.5 * (1 + np.tanh(loss.design @ theta / 2))
     residual = loss.outcome - rate
     scores = loss.design * (loss.weight * residual)[:, None]
-    sums = np.column_stack([np.bincount(groups, column) for column in scores.T])
-    of_rows, of_groups = scores.T @ scores, sums.T @ sums
-    effects = np.linalg.solve(of_rows, of_groups)
-    first, second = float(np.trace(effects)), float(np.trace(effects @ effects))
+    moved = scores @ inverse
+    sums = np.column_stack([np.bincount(groups, column) for column in moved.T])
+    times = np.sum(sums**2, axis=0) / np.sum(moved**2, axis=0)
     share = loss.weight / loss.total_weight
     widening = Units.of(share * residual, share, groups).widening(1 - LEVEL)
-    times = (inverse @ of_groups @ inverse).diagonal() / (inverse @ of_rows @ inverse).diagonal()
+    factor, freedom = _rao_scott(scores, groups)
     errors: Vector = np.sqrt(np.maximum(times, 1.0)) * widening
-    return errors, max(second / first, 1.0) * widening**2, min(first**2 / second, 2.0)
+    return errors, factor * widening**2, freedom
 
 
 class _LogisticLoss(Objective):
