@@ -206,7 +206,7 @@ def test_a_group_left_out_is_predicted_nearly_as_by_a_fit_to_the_others():
 
 
 def test_frequencies_are_matched_with_the_pseudo_rows_that_predict_left_out_groups_best():
-    logs, pseudo_rows = log_softmax(Z, 1.0), class_bias.PSEUDO_ROWS * K * 2.0
+    logs, pseudo_rows = log_softmax(Z, 1.0), class_bias.PSEUDO_ROWS * K * 3.0
     data = FitData(LogitRows(logs, Y), WEIGHTS, GROUPS)
     sums = np.zeros(len(pseudo_rows))
     for g in np.unique(GROUPS):
@@ -217,9 +217,9 @@ def test_frequencies_are_matched_with_the_pseudo_rows_that_predict_left_out_grou
         for k, a in enumerate(pseudo_rows):
             shifted = log_softmax(logs[own] + np.log((n + a * m) / m), 1.0)
             sums[k] += WEIGHTS[own] @ shifted[np.arange(own.sum()), Y[own]]
-    kind = class_bias._match_frequencies(data, 2.0)
+    kind = class_bias._match_frequencies(data, 3.0)
     assert kind.held_out == pytest.approx(sums.max(), rel=1e-9)
-    assert kind.design_effect == 2.0
+    assert kind.design_effect == 3.0
 
 
 def test_with_many_groups_sets_of_them_are_left_out(monkeypatch):
