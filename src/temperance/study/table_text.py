@@ -288,8 +288,9 @@ def _notes(table: Table) -> list[str]:
     direction = "Whether lower or higher is better is not known, so nothing is bold."
     if table.better is not None:
         direction = f"{table.better.capitalize()} is better, the best of a row is bold."
+    title = table.unit.title
     notes = [
-        f"{table.unit.title} on test rows of methods fitted to {table.n} validation rows: "
+        f"{title[:1].upper()}{title[1:]} on test rows of methods fitted to {table.n} validation rows: "
         f"mean of {_draws(table)}{spread}{once}. {direction}"
     ]
     if len(table.of_kind("average")):
