@@ -183,7 +183,8 @@ def test_changed_decisions_are_reported_below_the_table(run, biased, task):
     assert (told["recommended"], told["alternative"]) == ("bayes-bias", "ts")
     assert told["methods"]["bayes-bias"]["changed_share"] == share
     words = " ".join(shown.split())
-    assert f"{result.decision_changes[0]} If all predictions must stay the same, calibrate with ts" in words
+    assert result.verdict.predictions_in_words in words
+    assert "If all predictions must stay the same, calibrate with ts" in words
     assert max(map(len, shown.splitlines())) <= 80
     assert "of predictions" not in run("compare", biased, "-m", "ts").out
 

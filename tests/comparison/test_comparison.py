@@ -205,7 +205,6 @@ def test_changed_decisions_are_reported_below_the_table_and_in_the_numbers(biase
     share = 100 * result.results["bayes-bias"].changed_share
     change = f"rises from {before:.1f}% to {after:.1f}%"
     sentence = f"changes {share:.1f}% of predictions; accuracy {change}."
-    assert result.decision_changes == [f"bayes-bias {sentence}"]
     assert f"bayes-bias {sentence}" in " ".join(str(result).split())
     assert max(map(len, str(result).splitlines())) <= 80
     content = result.to_dict()
@@ -216,7 +215,6 @@ def test_changed_decisions_are_reported_below_the_table_and_in_the_numbers(biase
 
 def test_unchanged_decisions_are_not_mentioned(plain):
     result = compare(plain.logits, plain.labels, methods=["ts"], folds=2, **QUICK)
-    assert result.decision_changes == []
     assert "All predictions stay the same." in str(result)
     assert result.to_dict()["alternative"] is None
 

@@ -182,7 +182,7 @@ def test_tasks_with_fewer_rows_are_marked_and_counted(made):
 def test_the_caption_says_how_many_draws_and_names_methods_with_others(made, draws, words):
     scores = [{UNCALIBRATED: [2.0]} | {key: both[i] for key, both in draws.items()} for i in range(2)]
     caption, *_ = paragraphs(to_markdown(make_table(made({"a__x": scores[0], "a__y": scores[1]}))))
-    assert caption.startswith("NLL on test rows of methods fitted to 200 validation rows")
+    assert caption.startswith("Log loss on test rows of methods fitted to 200 validation rows")
     assert words in caption
     assert "once" not in caption
 

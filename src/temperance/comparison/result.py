@@ -18,7 +18,7 @@ from temperance.comparison import table
 from temperance.comparison.learning_curve import LearningCurve
 from temperance.comparison.recommendation import Recommendation
 from temperance.comparison.rows import LabelledRows
-from temperance.comparison.verdict import Verdict, accuracy_in_words, give_verdict, share_in_words
+from temperance.comparison.verdict import Verdict, give_verdict
 from temperance.core.arrays import Indices, Vector
 from temperance.metrics import METRICS, Evaluation, Reliability
 from temperance.metrics.bins import binned
@@ -211,17 +211,6 @@ class Comparison:
             floor=self.floor,
             folds=self.settings.get("folds"),
         )
-
-    @property
-    def decision_changes(self) -> list[str]:
-        """A sentence for each method that changes predictions: how many, and how the accuracy changes."""
-        before = self.results[UNCALIBRATED].accuracy
-        return [
-            f"{name} changes {share_in_words(result.changed_share)}; "
-            f"{accuracy_in_words(before, result.accuracy)}."
-            for name, result in self.results.items()
-            if result.changes_decisions
-        ]
 
     @property
     def outside_metrics(self) -> list[str]:

@@ -312,8 +312,7 @@ def _scores(report: Report) -> Markup:
     """List all scores of all methods, the lowest log loss first, with intervals."""
     comparison = report.comparison
     head = ["method", *(METRICS[key].heading() for key in _COLUMNS)]
-    head += ["predictions changed %"] * bool(comparison.decision_changes)
-    head += [*comparison.outside_metrics, "parameters", "fit, s"]
+    head += ["predictions changed %", *comparison.outside_metrics, "parameters", "fit, s"]
     rows = [_row(comparison, comparison.results[name]) for name in numbers(comparison)]
     level = f"{100 * comparison.confidence:g}% interval"
     about = f"{comparison.heading} Below a value: its {level}."
@@ -333,8 +332,7 @@ def _row(comparison: Comparison, result: MethodResult) -> list[str]:
 
         interval = _interval(score, written, bound=metric.interval == "bootstrap")
         cells.append(joined([written(score.value), element("small", interval) if interval else ""]))
-    if comparison.decision_changes:
-        cells.append(f"{100 * result.changed_share:.2f}")
+    cells.append(f"{100 * result.changed_share:.2f}")
     cells += [f"{result.scores[name].value:.4g}" for name in comparison.outside_metrics]
     n = result.n_parameters  # with a prior it need not be whole
     return [*cells, f"{n:,.0f}" if n >= 100 or n == int(n) else f"{n:.1f}", f"{result.seconds:.2f}"]

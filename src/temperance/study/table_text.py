@@ -272,9 +272,10 @@ def _notes(table: Table) -> list[str]:
     direction = "Whether lower or higher is better is not known, so nothing is bold."
     if table.better is not None:
         direction = f"{table.better.capitalize()} is better, the best of a row is bold."
+    label = record.label
     notes = [
-        f"{record.label}{' in %' * (record.unit == '%')} on test rows of methods fitted to {table.n} "
-        f"validation rows: mean of {_draws(table)}{spread}{once}. {direction}"
+        f"{label[:1].upper()}{label[1:]}{' in %' * (record.unit == '%')} on test rows of methods fitted to "
+        f"{table.n} validation rows: mean of {_draws(table)}{spread}{once}. {direction}"
     ]
     if len(table.of_kind("average")):
         notes.append(
