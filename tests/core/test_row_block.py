@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from temperance.core.blocks import FEW_CLASSES
 from temperance.core.kernels import KNOTS, exponentiate
-from temperance.core.row_block import RowBlock, block_type, kernels_of_size
+from temperance.core.row_block import RowBlock, block_type, first_equal, kernels_of_size
 
 TYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 CLASSES = [2, 3, 10, FEW_CLASSES - 1, FEW_CLASSES, FEW_CLASSES + 1, 100, 1000]
@@ -163,10 +163,10 @@ def test_moments_of_any_row_at_any_temperature_are_close_and_finite(rows, gaps, 
 def test_parts_of_a_large_array_use_its_kernels_even_if_a_pass_costs_more():
     pytest.importorskip("numba")
     for size, cost, compiled in (
-        (1 << 24, 1, True),
-        (1 << 21, 1, False),
-        (1 << 21, 8, True),
-        (1 << 20, 8, False),
+        (1 << 28, 1, True),
+        (1 << 25, 1, False),
+        (1 << 25, 8, True),
+        (1 << 24, 8, False),
     ):
         whole = block_type(size, cost)
         with kernels_of_size(size):
@@ -193,3 +193,22 @@ def test_the_largest_number_of_a_row_may_be_too_large_for_its_exponential():
 def test_at_a_temperature_of_one_an_impossible_class_stays_impossible():
     block = RowBlock(np.array([[0.0, 1.0, -np.inf]]))
     np.testing.assert_array_equal(np.isneginf(block.floored_log_probs(1.0)), [[False, False, True]])
+
+
+@TYPES
+def test_the_first_of_equal_numbers_is_found_as_argmax_does(dtype):
+    x = np.random.default_rng(0).integers(0, 4, (500, FEW_CLASSES - 1)).astype(dtype)
+    np.testing.assert_array_equal(first_equal(x, x.max(axis=1)[:, None]), x.argmax(axis=1))
+    assert first_equal(np.full((1, 3), np.nan), 0).tolist() == [0]
+
+
+@TYPES
+@pytest.mark.parametrize("n_classes", [3, 40])
+def test_the_logarithm_of_an_almost_certain_class_loses_no_digits(dtype, n_classes):
+    z = np.zeros((2, n_classes), dtype)
+    z[:, 1] = 30
+    rows = RowBlock(z, log=True)
+    scales, uniform = [np.full((2, 1), 1.0), np.full((2, 1), 0.9)], 1e-9
+    found = rows.mapped_mixture(1.0, KNOTS, np.ones(len(KNOTS)), scales, [0.5, 0.5 - uniform], uniform)
+    others = (n_classes - 1) * (0.5 * np.exp(-30.0) + 0.5 * np.exp(-27.0) + uniform / n_classes)
+    np.testing.assert_allclose(found[:, 1], np.log1p(-others), rtol=1e-5)

@@ -125,6 +125,21 @@ def test_a_run_measures_records_and_resumes(benchmark_script, runner, tmp_path):
     assert runner.lines(scipy, "speed-200x10-1") == [line]
 
 
+def test_the_largest_task_is_fitted_twice_after_a_warm_up_with_all_classes(benchmark_script, tmp_path):
+    rng, fits = np.random.default_rng(0), []
+    labels = np.append(np.arange(300) % 3, [3, 4])  # two classes appear in the last rows only
+    np.savez(tmp_path / "task.npz", logits=rng.normal(size=(302, 5)), labels=labels)
+
+    def fit(logits, labels):
+        fits.append(labels)
+        return benchmark_script("adapters").Fitted(1.0, lambda logits: logits)
+
+    found = benchmark_script("measurement").measure(fit, tmp_path / "task.npz", once=True)
+    assert np.unique(fits[0]).tolist() == [0, 1, 2, 3, 4]
+    assert [len(given) for given in fits] == [202, 302, 302]
+    assert found["fits"] == 2
+
+
 def test_a_crash_and_a_library_that_is_not_there_are_results(benchmark_script, runner, tmp_path):
     contender = benchmark_script("plan").Contender("none", "none", "no_such_adapter")
     assert not runner.probe(contender)

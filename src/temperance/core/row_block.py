@@ -54,9 +54,9 @@ from temperance.core.kernels import (
 )
 from temperance.core.ops import NUMPY, ONE_ROW
 
-# Above this size, the compiled loops save more over a few fits than loading them costs. The choice
-# depends on the size alone, so the same input gives bit-identical results in any process.
-COMPILED_FROM = 1 << 24
+# From this size on, the compiled loops save more in a single fit than the second or two that it takes to load
+# them. The choice depends on the size alone, so the same input gives bit-identical results in any process.
+COMPILED_FROM = 1 << 28
 # Below this, by item size, r may have lost digits or terms to underflow.
 TINY = {4: 1e-30, 8: 1e-290}
 
