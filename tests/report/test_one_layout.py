@@ -15,6 +15,7 @@ from temperance.comparison import learning_curve
 from temperance.data import simulate
 from temperance.display.axes import plot_chart
 from temperance.display.base import Display
+from temperance.metrics import evaluate
 from temperance.report.page import render_report
 from temperance.report.svg import draw_svg
 
@@ -61,6 +62,8 @@ def displays(comparison, curve):
     }
     fewer_bins = KINDS["TemperatureDisplay"].from_comparison(comparison, [comparison.verdict.tried], bins=10)
     shown["TemperatureDisplay"] = fewer_bins
+    gaps = evaluate(np.tile([0.6, 0.9], 200), np.arange(400) % 3 > 0, by=np.arange(400) % 4, draws=5)
+    shown["GapsDisplay"] = KINDS["GapsDisplay"].from_evaluation(gaps)
     return {**shown, "LearningCurveDisplay": KINDS["LearningCurveDisplay"].from_curve(curve)}
 
 

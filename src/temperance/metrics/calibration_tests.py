@@ -291,6 +291,9 @@ def cox_classes(
     *,
     sample_weight: ArrayLike | None = None,
     classes: Names | None = None,
+    groups: ArrayLike | None = None,
+    dim: int = -1,
+    ignore_index: int | None = None,
 ) -> CalibrationTest:
     """Test the calibration of all classes at once: an intercept and a slope for each, against the last class.
 
@@ -298,7 +301,7 @@ def cox_classes(
 
     Parameters
     ----------
-    probs, labels, classes
+    probs, labels, classes, groups, dim, ignore_index
         As for `spiegelhalter`.
     sample_weight : array of shape (N,), optional
         As for `cox`.
@@ -326,7 +329,10 @@ def cox_classes(
     >>> round(cox(probs, labels).p_value, 2), cox_classes(probs, labels).p_value < 0.001
     (1.0, True)
     """
-    return cox_classes_of(check_rows(probs, labels, sample_weight, classes))
+    rows = check_rows(
+        probs, labels, sample_weight, classes, groups=groups, dim=dim, ignore_index=ignore_index
+    )
+    return cox_classes_of(rows)
 
 
 def all_tests(rows: Predictions, confidence: float) -> dict[str, CalibrationTest]:
@@ -535,18 +541,21 @@ def cox_classes_of(rows: Predictions) -> CalibrationTest:
         part = rows.probs[block].astype(np.float64, copy=False)
         information -= np.einsum("i,ij,ij->j", rows.weight[block], part, part)
     weight = rows.weight * rows.total / (rows.weight @ rows.weight)
-    information *= float(weight.sum()) / rows.total
+    information *= float(weight.sum()) / rows.total / rows.units.effect  # of independent rows
     largest = np.argsort(-information, kind="stable")[:_MAX_TESTED_CLASSES]
     tested = np.sort(largest[information[largest] >= _MIN_INFORMATION])
     if len(tested) < 2:
         return CalibrationTest(0.0, 1.0, "It says nothing: each class has too few rows.")
     loss = _ClassLoss(*_log_ratios(rows, tested), weight, len(tested) - 1)
     # From equal probabilities: at the null, certain rows would have no information.
-    best = solve(loss, np.zeros(2 * loss.n_free), len(weight)).value
+    solution = solve(loss, np.zeros(2 * loss.n_free), len(weight))
     null = loss(np.repeat([0.0, 1.0], loss.n_free)).value
-    ratio, degrees = max(0.0, 2 * loss.total_weight * (null - best)), 2 * loss.n_free
+    ratio, degrees = max(0.0, 2 * loss.total_weight * (null - solution.value)), 2.0 * loss.n_free
+    if rows.groups is not None:
+        factor, degrees = _rao_scott(loss.scores(solution.parameters), rows.groups)
+        ratio /= factor * rows.units.widening(1 - LEVEL) ** 2
     p = float(chdtrc(degrees, ratio))
-    return CalibrationTest(ratio, p, f"{ratio:.1f} with {degrees} degrees of freedom, {verdict(p)}")
+    return CalibrationTest(ratio, p, f"{ratio:.1f} with {degrees:.3g} degrees of freedom, {verdict(p)}")
 
 
 def _log_ratios(rows: Predictions, tested: Indices) -> tuple[Matrix, Indices]:
@@ -585,6 +594,17 @@ class _ClassLoss(Objective):
         """Return the loss of one of each `step` rows."""
         at = sampled_rows(step, len(self.weight))
         return type(self)(self.x[at], self.labels[at], self.weight[at], self.n_free)
+
+    def scores(self, theta: Vector) -> Matrix:
+        """Return what each row adds to the derivative of the log-likelihood."""
+        (a, b), n = theta.reshape(2, -1), self.n_free
+        odds, x = self.x.copy(), self.x[:, :n]
+        odds[:, :n] = a + b * x
+        odds -= odds.max(axis=1, keepdims=True)
+        np.exp(odds, out=odds)
+        rates = odds[:, :n] / odds.sum(axis=1, keepdims=True)
+        residual = self.weight[:, None] * ((self.labels[:, None] == np.arange(n)) - rates)
+        return np.concatenate([residual, residual * x], axis=1)
 
     def evaluate(self, theta: Vector) -> ObjectivePoint:
         """Return the value and the derivatives, in one pass over the rows."""
