@@ -19,7 +19,8 @@ CONSTANTS = {
 
 def help_of(command, name, parent=None):
     """Yield a heading and the help text of a command, and of the commands below it."""
-    context = click.Context(command, info_name=name, parent=parent, terminal_width=WIDTH)
+    settings = command.context_settings  # without them, click keeps a help option that has no -h
+    context = click.Context(command, info_name=name, parent=parent, terminal_width=WIDTH, **settings)
     yield f"## {context.command_path}\n\n```text\n{command.get_help(context)}\n```\n"
     for child, below in getattr(command, "commands", {}).items():
         yield from help_of(below, child, context)

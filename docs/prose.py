@@ -130,7 +130,6 @@ def pages():
     """Return the files with prose, by the function that reads them."""
     named = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")]
     found = dict.fromkeys([*named, *sorted((ROOT / "docs").rglob("*.md"))], pieces_of_markdown)
-    found.pop(ROOT / "docs" / "how-to" / "read-the-report.md", None)  # is being rewritten
     return found | dict.fromkeys(sorted((ROOT / "docs" / "tutorials").glob("*.py")), pieces_of_tutorial)
 
 

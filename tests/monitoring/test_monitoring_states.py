@@ -75,7 +75,9 @@ def test_a_watch_tells_each_check_since_the_last_good_one(watched):
     assert (found.state, found.action, found.alarm, found.acts) == ("watch", "watch", False, False)
     assert found.sentences[0].startswith("Watch: the gap is outside the allowed range, but 500 labelled rows")
     for name in ("week3.npz", "week4.npz"):
-        assert re.search(rf"{name} on \d{{4}}-\d\d-\d\d, 100 rows: says [\d.]+%, is right", found.words)
+        assert re.search(
+            rf"{name} on \d{{4}}-\d\d-\d\d, 100 rows: mean confidence [\d.]+%, accuracy", found.words
+        )
     assert "week2.npz" not in found.words
     assert "All 5 checks since" in found.words
     assert "Allowed are -" in found.words
