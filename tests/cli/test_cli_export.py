@@ -43,11 +43,11 @@ def test_models_give_calibrated_logits_on_request(run, files, calibrator, judged
     assert told["output"] == "logits"
     got = torch.export.load("cal.pt2").module()(torch.from_numpy(z)).numpy()
     np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
-    weights = linear_classifier("classifier.onnx", n_classes=4)
+    linear_classifier("classifier.onnx", WEIGHTS)
     words = ("--append", "classifier.onnx", "--output", "logits", "--json")
     assert run("export", "cal.json", "all.onnx", *words).json["output"] == "calibrated_logits"
     x = np.random.default_rng(1).standard_normal((9, 3)).astype(np.float32)
-    np.testing.assert_allclose(serve("all.onnx", x), calibrator.transform(x @ weights), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(serve("all.onnx", x), calibrator.transform(x @ WEIGHTS), rtol=1e-5, atol=1e-5)
 
 
 def test_it_is_appended_to_a_classifier(run, calibrator):
