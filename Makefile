@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 .PHONY: help demo demo-task docs test test-slow test-processors test-browser fuzz kill mutants reliability check lint types coverage coverage-of-intervals wheel extras oldest reproducible sbom audit bench bench-peers monitoring prior bayes-evaluation study clean
 
 help:
-	@echo "demo   set up, compare all methods on the built-in network, write a report"
+	@echo "demo   set up, compare methods on the built-in network, write a report"
 	@echo "test   set up, run the tests"
 	@echo "test-slow  run the slow tests: statistics, stress, memory, clusters"
 	@echo "test-processors  run the tests as other processors would compute (half an hour)"

@@ -572,3 +572,15 @@ def test_with_two_classes_a_bias_follows_a_curve_of_the_log_odds():
     found = fit(base, y)
     exact = log_softmax(np.column_stack([-truth / 2, truth / 2]), axis=1)
     assert mean_loss(apply(found, base, found.weights), y) < mean_loss(exact, y) + 0.003
+
+
+def test_a_large_slope_leaves_probabilities_in_float32_that_sum_to_1():
+    log_probs = log_softmax(np.random.default_rng(0).normal(size=(50, 170)), axis=1).astype(np.float32)
+    probs = np.exp(biased(log_probs, Offsets(5e4, np.zeros(170), None)))
+    np.testing.assert_allclose(probs.sum(axis=1, dtype=np.float64), 1, atol=1e-5)
+
+
+def test_a_row_of_weight_0_whose_label_is_impossible_without_it_counts_nothing():
+    log_probs, weights = np.array([-1.0, -np.inf, -2.0]), np.array([1.0, 0.0, 3.0])
+    assert stage._sum_of_logs(log_probs, weights).tolist() == [-7.0]
+    assert stage._sum_of_logs(log_probs, None).tolist() == [-np.inf]

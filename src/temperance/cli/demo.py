@@ -28,7 +28,7 @@ Examples:
 @force_option
 @output_options("demo")
 def demo(report: Path | None, seed: int, force: bool, output: Output) -> None:
-    """Compare all methods on a built-in network and write a report.
+    """Compare the usual methods on a built-in network and write a report.
 
     The network was trained on CIFAR-10 by this project. It is overconfident, as networks usually are.
     """
@@ -46,7 +46,7 @@ def demo(report: Path | None, seed: int, force: bool, output: Output) -> None:
     with output.progress("Comparing") as progress:
         result = comparison.compare(
             task.val_logits, task.val_labels, task.test_logits, task.test_labels,
-            "all", classes=task.class_names, random_state=seed, progress=progress,
+            classes=task.class_names, random_state=seed, progress=progress,
         )  # fmt: skip
     show_comparison(output, result, path, _about_the_task(), force=force)
 

@@ -403,7 +403,7 @@ def _fit_kind(data: FitData, blocks: list[Block], *, compared: bool = True) -> K
         log_probs = data.objective(build).leave_groups_out_log_probs(
             posterior.mode, posterior.inverse_information
         )
-        held_out = weighted_sum(log_probs[:, None], data.weights)
+        held_out = _sum_of_logs(log_probs, data.weights)
     elif compared:
         (held_out,) = data.total(partial(_held_out, build, posterior.mode, posterior.covariance))
     effective = sum(list(posterior.effective.values())[1:])
@@ -551,5 +551,10 @@ def _held_out(
     build: Build, theta: Vector, covariance: Matrix, rows: LogitRows, weights: Vector | None
 ) -> tuple[Vector]:
     """Return the leave-one-out log-likelihood."""
-    held_out = build(rows, weights).leave_one_out_log_probs(theta, covariance)
-    return (weighted_sum(held_out[:, None], weights),)
+    return (_sum_of_logs(build(rows, weights).leave_one_out_log_probs(theta, covariance), weights),)
+
+
+def _sum_of_logs(log_probs: Vector, weights: Vector | None) -> Vector:
+    """Return the weighted sum; a row of weight 0 counts nothing, even if its label is impossible."""
+    counted = log_probs if weights is None else np.where(weights > 0, log_probs, 0.0)
+    return weighted_sum(counted[:, None], weights)

@@ -167,9 +167,6 @@ def mapped_gaps(
     return np.minimum(u, 0, out=u)  # rounding at a knot must not put another class above the top
 
 
-LARGE = 1e6
-
-
 @dataclass(frozen=True)
 class Offsets:
     """What turns l into u: an inverse temperature that multiplies it, a bias, perhaps interactions."""
@@ -217,8 +214,7 @@ def biased(log_probs: Floats, offsets: Offsets) -> Floats:
     u = dtype.type(offsets.beta) * log_probs + offsets.bias.astype(dtype)
     if offsets.interactions is not None:
         u += row_products(centred(log_probs), offsets.interactions.T.astype(dtype))
-    top = u.max(axis=1, keepdims=True)
-    u -= np.where(np.abs(top) > LARGE, top, 0)  # next to so large a number, log sum exp has no digits left
+    u -= u.max(axis=1, keepdims=True)  # next to a large number, log sum exp has no digits left
     u -= exponentiate(u.copy())[1][:, None].astype(dtype)
     return u
 
