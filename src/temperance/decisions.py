@@ -59,11 +59,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temperance.core.arrays import Indices, Vector
+from temperance.core.arrays import Floats, Indices, Vector
 from temperance.errors import InputError
 from temperance.formulas.automation import Automation, ErrorCurve, check_costs, least_cost
 from temperance.formulas.model import Model, apply_to_rows
 from temperance.inputs.containers import as_numpy, names_of
+from temperance.inputs.groups import check_groups
 from temperance.inputs.labels import Names, check_class
 from temperance.inputs.validation import check_number
 from temperance.metrics.intervals import Estimate, mean_interval
@@ -153,28 +154,40 @@ def automate(
     else:
         column = check_class("positive", positive, names, rows.probs.shape[1])
         score, wrong = rows.probs[:, column], (rows.labels != column).astype(np.float64)
-    held_out = _HeldOut.sort(score.astype(np.float64), wrong, rows.weight, ids)
     # Of a rare class there are few rows to decide on.
-    expected = len(score) if positive is None else min(max(1.0, float(held_out.score.sum())), len(score))
-    share, threshold, bound, needed = 0.0, None, None, None
-    found = _last_passing(held_out, expected, max_error, delta)
-    if isinstance(found, _Part):
-        threshold, share, bound = found.threshold, found.share, found.limit(delta)
-    else:
-        needed = found
+    expected = None if positive is None else min(max(1.0, float(score.sum(dtype=np.float64))), len(score))
+    rule = find_rule(score, wrong, rows.weight, ids, max_error, delta, expected)
+    name = None if column is None or names is None else str(names[column])
+    return replace(rule, positive=column, positive_name=name)
+
+
+def find_rule(
+    score: Floats,
+    wrong: Floats,
+    weight: Vector,
+    groups: Indices | None,
+    max_error: float,
+    delta: float,
+    expected: float | None = None,
+) -> Automation:
+    """Find the rule from the score of each held-out row and whether deciding on it would be wrong.
+
+    `expected` is the number of rows to decide on, by default all.
+    """
+    held_out = _HeldOut.sort(score.astype(np.float64), wrong.astype(np.float64), weight, groups)
+    found = _last_passing(held_out, len(score) if expected is None else expected, max_error, delta)
+    part = found if isinstance(found, _Part) else None
     return Automation(
-        threshold,
-        share,
-        found.error if isinstance(found, _Part) else None,
-        bound,
+        None if part is None else part.threshold,
+        0.0 if part is None else part.share,
+        None if part is None else part.error,
+        None if part is None else part.limit(delta),
         float(max_error),
         float(delta),
         len(score),
-        column,
-        None if ids is None else int(ids.max()) + 1,
-        needed,
-        _curve(held_out, delta),
-        None if column is None or names is None else str(names[column]),
+        groups=None if groups is None else int(groups.max()) + 1,
+        rows_needed=None if isinstance(found, _Part) else found,
+        curve=_curve(held_out, delta),
     )
 
 
@@ -185,14 +198,10 @@ def _checked(
     rows = check_rows(probs, labels, sample_weight, classes)
     if groups is None:
         return rows, None
-    ids, n_rows = as_numpy(groups), len(as_numpy(labels))
-    if ids.shape != (n_rows,):
-        raise InputError(f"groups must be one id for each of {n_rows} rows; found shape {ids.shape}.")
-    if ids.dtype.kind == "f" and not np.isfinite(ids).all():
-        raise InputError("groups must be one id for each row; found NaN or infinite numbers.")
+    ids = check_groups(as_numpy(groups), len(as_numpy(labels)), at_least=1)
     if sample_weight is not None:
-        ids = ids[as_numpy(sample_weight) > 0]
-    return rows, np.unique(ids, return_inverse=True)[1].astype(np.intp)
+        ids = np.unique(ids[as_numpy(sample_weight) > 0], return_inverse=True)[1].reshape(-1)
+    return rows, ids
 
 
 @dataclass(frozen=True, eq=False)

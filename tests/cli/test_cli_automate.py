@@ -83,3 +83,12 @@ def test_costs_are_those_of_the_library(run, cal, judged, name):
 def test_a_file_without_costs_is_refused(run, files, content, message):
     Path("bad.csv").write_text(content)
     run("evaluate", "test.npz", "--draws", "20", "--costs", "bad.csv").failed(2, message)
+
+
+def test_groups_of_the_file_count(run, cal, judged):
+    groups = np.arange(len(judged.labels)) // 5
+    np.savez("grouped.npz", logits=judged.logits, labels=judged.labels, groups=groups)
+    wanted = cal.automate(judged.logits, judged.labels, 0.6, groups=groups).automation_
+    told = run("automate", "cal.json", "grouped.npz", "--max-error", "0.6", "--json").json
+    assert {name: told[name] for name in wanted.to_dict()} == wanted.to_dict()
+    assert told["groups"] == groups.max() + 1

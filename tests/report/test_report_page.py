@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from temperance import compare
+from temperance import automate, compare
 from temperance.comparison import learning_curve
 from temperance.comparison.verdict import Outcome
 from temperance.data import simulate
@@ -75,7 +75,7 @@ def page(html):
 def test_every_section_is_there_and_the_diagnostics_are_folded(page, html):
     assert [a["id"] for a in page.all("section")] == list(SECTIONS)
     _, folded = html.split('<details id="diagnostics">')
-    open_at_first = ("verdict", "methods", "production", "labels", "class-reliability")
+    open_at_first = ("verdict", "methods", "production", "automation", "labels", "class-reliability")
     for key in SECTIONS:
         assert (f'<section id="{key}"' in folded) == (key not in open_at_first)
     assert "open" not in next(a for a in page.all("details") if a.get("id") == "diagnostics")
@@ -398,3 +398,21 @@ def test_the_test_of_the_verdict_is_told_before_and_after(comparison, html):
     assert f"p = {p_value:.3f}" in comparison.verdict.remaining_in_words
     assert f"p = {p_value:.3f}" in shown
     assert "Kuiper" not in html
+
+
+def test_the_page_lists_predictions_that_need_no_person(comparison, html):
+    shown, used = section_of(html, "automation"), comparison.recommended
+    probs = comparison.results[used].calibrator.predict_proba(comparison.judged.logits)
+    for most in (0.05, 0.1):
+        rule = automate(np.asarray(probs, float), comparison.judged.labels, most)
+        words = (
+            "too few rows to promise it" if rule.threshold is None else f"{100 * rule.share:.3g}% of the rows"
+        )
+        cells = re.search(rf">{most:.0%}</th>(.*?)</tr>", shown, re.DOTALL).group(1)
+        assert words in cells.rpartition("<td>")[2]
+
+
+def test_without_a_test_set_no_promise_is_made(comparison):
+    rows = comparison.fitted
+    by_folds = compare(rows.logits, rows.labels, methods=["ts"], folds=2, **QUICK)
+    assert 'id="automation"' not in render_report(by_folds)

@@ -56,7 +56,7 @@ def test_a_fit_takes_a_fraction_of_the_memory_of_its_tensor(dtype, strided):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     # Blocks of a megabyte or so for each thread, whatever the size of the tensor.
-    assert peak < 12e6, peak
+    assert peak < 14e6, peak
     assert logits.numel() * 4 > 15e6
 
 

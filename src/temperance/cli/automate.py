@@ -44,7 +44,7 @@ then gives the class of each row, or -1, ask a person.
     "--positive", metavar="CLASS", help="Name or column of a class to decide for, instead of the top class."
 )
 @click.option("-o", "--out", type=FILE, help="The calibrator file to write, with the rule, JSON.")
-@read_options(default_part="test")
+@read_options(without=["by"], default_part="test")
 @force_option
 @output_options("automate")
 def automate(
@@ -76,7 +76,7 @@ def automate(
         with opened.stored.naming_file():
             automated = fitted.automate(
                 logits, labels, max_error, delta,
-                positive=column, from_probs=False if opened.kind == "probs" else None,
+                positive=column, groups=opened.groups, from_probs=False if opened.kind == "probs" else None,
             )  # fmt: skip
     if out is not None:
         automated.save(out, overwrite=force)

@@ -24,6 +24,7 @@ from temperance.comparison.differences import Difference, shares
 from temperance.comparison.result import MIN_ROWS
 from temperance.comparison.table import MINUS, numbers
 from temperance.comparison.verdict import Outcome, percent
+from temperance.decisions import Automation, find_rule
 from temperance.display.map import has_map
 from temperance.display.reliability import MIN_BIN_ROWS
 from temperance.metrics import METRICS
@@ -43,6 +44,8 @@ SYMBOLS = {
 """Symbols beside the word: colour alone does not reach every reader, nor every printer."""
 
 MAX_PANELS = 6  # classes whose reliability is drawn
+MAX_ERRORS = (0.01, 0.02, 0.05, 0.1)  # shares of wrong predictions that the page promises
+PROMISE_DELTA = 0.05  # probability that one of these promises does not hold
 
 
 @dataclass(frozen=True)
@@ -246,6 +249,36 @@ def _snippets(report: Report) -> Markup:
     return Markup("") if report.at_chance else snippet_blocks(report.comparison, report.snippets)
 
 
+def _automation(report: Report) -> Markup:
+    """List the confidence above which few predictions are wrong, and the share of the rows above it."""
+    comparison = report.comparison
+    judged = comparison.judged
+    if report.at_chance or judged is comparison.fitted:  # by folds, each row has another calibrator
+        return Markup("")
+    weights = np.ones(len(judged)) if judged.weights is None else judged.weights
+    rows = []
+    for most in MAX_ERRORS:
+        rules = [
+            find_rule(one.confidence, 1.0 - one.correct, weights, judged.groups, most, PROMISE_DELTA)
+            for one in (comparison.results[name] for name in report.shown)
+        ]
+        rows.append([f"{most:.0%}", *map(_rule_in_words, rules)])
+    names = ["without calibration", *(f"with {name}" for name in report.shown[1:])]
+    intro = (
+        f"Above the confidence in a cell, at most the share in its row is wrong ({1 - PROMISE_DELTA:.0%} "
+        "confidence each, if new rows are like these). Choose that share before you look. `temperance "
+        "automate` stores the rule in a calibrator file."
+    ).replace("`", "")
+    return element("p", intro) + table(["at most wrong", *names], rows, "Predictions that need no person")
+
+
+def _rule_in_words(rule: Automation) -> str:
+    if rule.threshold is None:
+        return "too few rows to promise it"
+    share = f"{100 * rule.share:.3g}% of the rows"
+    return f"any confidence: {share}" if rule.threshold == 0 else f"{percent(rule.threshold)}: {share}"
+
+
 def _labels(report: Report) -> Markup:
     """Draw the log loss by the number of calibration rows, if it was requested."""
     curve = report.comparison.learning_curve
@@ -442,6 +475,7 @@ SECTIONS = {
     "verdict": Section("Verdict", _verdict),
     "methods": Section("Methods", _methods),
     "production": Section("Use it", _snippets),
+    "automation": Section("Predictions that need no person", _automation),
     "labels": Section("Would more labels help?", _labels),
     "class-reliability": Section("Reliability by class", _class_reliability),
     "scores": Section("All scores", _scores, folded=True),
