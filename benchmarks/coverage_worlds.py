@@ -28,15 +28,15 @@ FRESH = {
     "subgroup": "logits times 2.5 in 30 % of the rows; in the others p is the truth",
 }
 ACCURATE = {
-    "95 %": "p is the truth, and the classifier is right in 95 % of the rows",
+    "95 %": "p is the truth, and the classifier is correct in 95 % of the rows",
     "95 %, sharp": "logits times 2.5",
     "95 %, blunt": "logits times 0.6",
-    "99 %": "p is the truth, and the classifier is right in 99 % of the rows",
-    "99.8 %": "p is the truth, and the classifier is right in 99.8 % of the rows",
+    "99 %": "p is the truth, and the classifier is correct in 99 % of the rows",
+    "99.8 %": "p is the truth, and the classifier is correct in 99.8 % of the rows",
     "99.8 %, sharp": "logits times 2.5",
 }
 SCENARIOS = TUNED | FRESH | ACCURATE
-# Distances of classes, with normal features around their means, at which so many rows are right.
+# Distances of classes, with normal features around their means, at which so many rows are correct.
 _DISTANCES = {
     3: {"95": 3.84, "99": 5.12, "99.8": 6.15},
     20: {"95": 5.27, "99": 6.4, "99.8": 7.34},

@@ -1,4 +1,4 @@
-"""Inputs on which calibration code goes wrong: what each of them is, and what the right answer is.
+"""Inputs on which calibration code goes wrong: what each of them is, and what the correct answer is.
 
 Three kinds of input:
 
@@ -17,7 +17,7 @@ import numpy as np
 LABELS, NUMBERS = r"\blabel|\btarget|\bclass|\by\b|'y'", r"nan|inf\b|infin|finite|too large|not in range"
 COUNTS = r"label|length|samples|rows|inconsistent|batch|size mismatch"
 NOTHING_TO_FIT = (
-    r"classified (right|wrong)|all \w+ (right|wrong|correct)|separa|converg|not determin|identif|"
+    r"classified (correctly|wrong)|all \w+ (right|wrong|correct)|separa|converg|not determin|identif|"
     r"negative temperature|at least|samples"
 )
 

@@ -44,7 +44,7 @@ def best_temperature(logits: np.ndarray, labels: np.ndarray, guess: float | None
     Raises
     ------
     ArithmeticError
-        If the NLL has no minimum: all rows are right, or classified worse than by chance.
+        If the NLL has no minimum: all rows are correct, or classified worse than by chance.
     """
     low, high = np.longdouble(0), np.longdouble(np.inf)
     beta = 1 / np.longdouble(guess or first_guess(logits))

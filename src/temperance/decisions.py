@@ -1,7 +1,7 @@
 """From probabilities to decisions: which predictions need no person, what decisions cost, and thresholds.
 
 **Which predictions need no person?** Sort the N held-out rows by their probability c, from the highest down.
-At each of some counts k, fixed in advance (from N/20 on, each 2 % larger), test the hypothesis "more than x
+At each of some counts k, fixed in advance (from N/20 on, each 2% larger), test the hypothesis "more than x
 of the rows above t_k are wrong", where t_k is the next lower probability c_(k+1). The test is exact (Clopper
 and Pearson): reject if P(Binomial(k, x) <= errors) is at most the level. Begin at the first count at which k
 correct rows would reject, go on while the tests reject, and stop at the first that does not: fixed-sequence

@@ -63,8 +63,8 @@ def test_a_loaded_calibrator_says_and_saves_the_same_in_plain_json(method, make,
 
 def test_one_sided_and_not_converged_fits_are_saved_as_well(method, fit, task, tmp_path):
     right, wrong = task.logits.argmax(axis=1), task.logits.argmin(axis=1)
-    # Rows all right are nothing special to a method with a prior.
-    labels, said = (wrong, "wrong") if method == "bayes" else (right, "right")
+    # Rows all correct are nothing special to a method with a prior.
+    labels, said = (wrong, "wrong") if method == "bayes" else (right, "correctly")
     with pytest.warns(UserWarning, match=f"classified {said}"):
         cal = fit(method, task.logits, labels)
     cal.save(tmp_path / "cal.json")

@@ -103,7 +103,7 @@ def test_with_20_rows_it_beats_temperature_scaling():
         temperature = float(np.exp(0.4 + 0.4 * np.cos(7 * seed)))
         task = simulate(420, 5, temperature=temperature, random_state=seed)
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="All 20 rows are classified right")
+            warnings.filterwarnings("ignore", message="All 20 rows are classified correctly")
             single = TemperatureScaling().fit(task.logits[:20], task.labels[:20])
         probs = [c.predict_proba(task.logits[20:]) for c in (single, bayes(task, 20))]
         losses.append([metrics.nll(p, task.labels[20:]) for p in (*probs, task.probabilities[20:])])

@@ -17,7 +17,7 @@ from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import FitData
 from temperance.data import simulate
 
-# Bayes has a prior, so rows that are all right are not special.
+# Bayes has a prior, so rows that are all correct are not special.
 LIKELIHOOD_ALONE = pytest.mark.parametrize("method", [key for key in CLASS_KEEPING if key != "bayes"])
 
 
@@ -63,7 +63,7 @@ def test_why_labels_determine_no_temperature(task, scale, labels, expected):
 @pytest.mark.parametrize("scale", [0.1, 1.0, 10.0])
 def test_rows_that_are_all_right_give_a_warning_and_a_moderate_temperature(method, fit, task, scale):
     logits = scale * task.logits
-    with pytest.warns(UserWarning, match="All 300 rows are classified right.*near 1"):
+    with pytest.warns(UserWarning, match="All 300 rows are classified correctly.*near 1"):
         cal = fit(method, logits, logits.argmax(axis=1))
     assert_sane(cal, logits)
 
@@ -84,14 +84,14 @@ def test_rows_that_are_all_wrong_give_a_warning_and_a_moderate_temperature(metho
     logits = scale * task.logits
     with pytest.warns(UserWarning, match="All 300 rows are classified wrong"):
         cal = fit(method, logits, logits.argmin(axis=1))
-    # The heavy tails of the prior of bayes let T go further: uniform predictions are right here.
+    # The heavy tails of the prior of bayes let T go further: uniform predictions are correct here.
     assert_sane(cal, logits, unit=max(scale, 1) * (20 if method == "bayes" else 1))
 
 
 @LIKELIHOOD_ALONE
 def test_rows_that_count_decide_whether_all_are_right(method, fit, task):
     right = task.labels == task.logits.argmax(axis=1)
-    words = f"All {right.sum()} rows are classified right.*until some are wrong"
+    words = f"All {right.sum()} rows are classified correctly.*until some are wrong"
     with pytest.warns(UserWarning, match=words):
         cal = fit(method, task.logits, task.labels, right.astype(float))
     assert_sane(cal, task.logits)
@@ -107,7 +107,7 @@ def test_rows_that_count_decide_whether_all_are_wrong(method, fit, task):
 @LIKELIHOOD_ALONE
 def test_one_row_fits_with_a_warning(method, fit):
     logits = np.array([[2.0, 1.0, 0.0]])
-    with pytest.warns(UserWarning, match="All 1 rows are classified right"):
+    with pytest.warns(UserWarning, match="All 1 rows are classified correctly"):
         cal = fit(method, logits, [0])
     assert_sane(cal, logits)
 
@@ -273,6 +273,8 @@ def test_one_outlier_does_not_decide_where_a_method_limits_its_loss(fit, task, k
     logits[7, (labels[7] + 1) % 4] = size
     others = np.arange(300) != 7
     expected = mean_log_loss(fit(key, task.logits, labels, **options), logits[others], labels[others])
-    with pytest.warns(UserWarning, match="outweigh the 22. rows classified right, of 300: check the rows"):
+    with pytest.warns(
+        UserWarning, match="outweigh the 22. rows classified correctly, of 300: check the rows"
+    ):
         cal = fit(key, logits, labels, **options)
     assert mean_log_loss(cal, logits[others], labels[others]) < expected + 0.05

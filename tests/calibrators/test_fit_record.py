@@ -144,7 +144,7 @@ def test_rounding_and_the_scale_of_weights_leave_the_baseline_in_its_range(scale
     logits[:, 0] = 1000.0  # confidence 1, entropy 0
     weights = scale * rng.random(50)
     weights[0] *= 1e-200  # so that the squares of ratios overflow or vanish
-    with pytest.warns(UserWarning, match="classified right"):
+    with pytest.warns(UserWarning, match="classified correctly"):
         cal = TemperatureScaling().fit(logits, np.zeros(50, int), weights)
     assert (cal.baseline_.accuracy, cal.baseline_.mean_confidence, cal.baseline_.mean_entropy) == (1, 1, 0)
     assert cal.baseline_.effective_rows == pytest.approx(weights.sum() ** 2 / (weights**2).sum())

@@ -17,13 +17,13 @@ from temperance.data import simulate
 
 
 def fitted(key, case, **options):
-    with warnings.catch_warnings():  # few rows: all right, all wrong
+    with warnings.catch_warnings():  # few rows: all correct, all wrong
         warnings.simplefilter("ignore")
         return temperance.make_calibrator(key, **options).fit(case[0], case[1], sample_weight=case[2])
 
 
 def has_both(case):
-    """Say whether some rows are right and some wrong, so that a temperature exists."""
+    """Say whether some rows are correct and some wrong, so that a temperature exists."""
     logits, labels, _ = case
     right = logits[np.arange(len(labels)), labels] == logits.max(axis=1)
     return right.any() and not right.all()

@@ -110,9 +110,9 @@ def test_standard_errors_cover_the_truth_and_are_those_of_repeated_samples():
 
 def test_rows_that_are_all_right_give_the_map_of_ts(task):
     right = task.logits.argmax(axis=1)
-    with pytest.warns(UserWarning, match="All 1000 rows are classified right"):
+    with pytest.warns(UserWarning, match="All 1000 rows are classified correctly"):
         cal = MonotoneScaling().fit(task.logits, right)
-    with pytest.warns(UserWarning, match="All 1000 rows are classified right"):
+    with pytest.warns(UserWarning, match="All 1000 rows are classified correctly"):
         ts = TemperatureScaling().fit(task.logits, right)
     assert cal.map_slopes_.tolist() == 9 * [1.0]
     np.testing.assert_allclose(cal.predict_proba(task.logits), ts.predict_proba(task.logits), rtol=1e-12)

@@ -84,7 +84,7 @@ def test_methods_with_a_weight_for_each_class_are_refused(key):
 
 
 def always_first(n_rows, seed):
-    """Return questions whose right answer is always the first, and 52 % of them answered right."""
+    """Return questions whose correct answer is always the first, and 52 % of them answered right."""
     rng = np.random.default_rng(seed)
     logits = 2 * rng.normal(size=(n_rows, 4))
     logits[:, 0] += 2.2
@@ -106,7 +106,7 @@ def test_no_accuracy_is_gained_from_positions():
     np.testing.assert_array_equal(bias.predict_proba(new), plain.predict_proba(new))
     assert "class bias: not used; the columns are positions" in bias.summary()
     assert not hasattr(plain, "class_shift_")
-    # Whatever the position of the right answer, the fit is the same.
+    # Whatever the position of the correct answer, the fit is the same.
     order = np.random.default_rng(2).permuted(np.tile(np.arange(4), (600, 1)), axis=1)
     shuffled = np.take_along_axis(logits, order, axis=1)
     other = make_calibrator("bayes").fit(shuffled, np.argmin(order, axis=1), positions=True)

@@ -174,7 +174,7 @@ def test_positions_are_not_classes(run, quiz):
 
 
 def test_a_study_skips_samples_with_two_targets_and_says_so(run, model_folder):
-    """The folder of a model often has tasks with several right answers, as truthfulqa_mc2."""
+    """The folder of a model often has tasks with several correct answers, as truthfulqa_mc2."""
     two = model_folder / "samples_two_2026-01-01T00-00-00.123.jsonl"
     line = sample(np.random.default_rng(1), 0, 4) | {"target": "[0, 1]"}
     two.write_text(f"{json.dumps(line)}\n" * 3)

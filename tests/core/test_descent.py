@@ -102,7 +102,7 @@ def test_rows_that_are_all_right_need_no_descent(task):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         cal = make_calibrator("hts", solver="sgd").fit(task.logits, task.logits.argmax(axis=1))
-    assert any("classified right" in str(warning.message) for warning in caught)
+    assert any("classified correctly" in str(warning.message) for warning in caught)
     assert np.ptp(cal.temperature(task.logits)) < 1e-12
 
 

@@ -407,7 +407,7 @@ def one_temperature(z: np.ndarray, y: np.ndarray) -> tuple[LogLikelihood, np.nda
 @pytest.mark.parametrize("gap", [0.01, 1.0, 300.0])
 @pytest.mark.parametrize("right", [51, 60, 99])
 def test_two_classes_of_one_gap_have_a_known_temperature(gap, right):
-    # p = right / 100 of the rows are right, so sigmoid(gap / T) = p at the optimum.
+    # p = right / 100 of the rows are correct, so sigmoid(gap / T) = p at the optimum.
     z = np.tile([gap, 0.0], (100, 1))
     solution = fisher_scoring(*one_temperature(z, (np.arange(100) >= right).astype(int)))
     assert solution.converged

@@ -27,7 +27,7 @@ def true_error(threshold):
 
 
 def grouped(n_groups, size, rng):
-    """Return rows in groups that are all right or all wrong, the more often right the more confident."""
+    """Return rows in groups that are all correct or all wrong, the more often right the more confident."""
     confidence = np.repeat(0.5 + rng.random(n_groups) / 2, size)
     correct = np.repeat(rng.random(n_groups), size) < confidence
     return confidence, correct.astype(int), np.repeat(np.arange(n_groups), size)

@@ -87,7 +87,7 @@ def confident(rows, distance, seed):
 @pytest.mark.parametrize("method", ["ts", "bayes"])
 @pytest.mark.parametrize("distance", [2.0, 4.65, 7.0])
 @pytest.mark.parametrize("types", [("f8", "f8"), ("f4", "f4"), ("f8", "f4"), ("f4", "f8")])
-@pytest.mark.filterwarnings("ignore:All .* rows are classified right")
+@pytest.mark.filterwarnings("ignore:All .* rows are classified correctly")
 def test_however_confident_and_precise_the_rows_of_the_fit_do_not_differ_from_it(method, distance, types):
     """Where confidence is 1 up to rounding, the distance to 1 is what differs."""
     logits, labels = confident(1000, distance, seed=0)

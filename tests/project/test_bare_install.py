@@ -67,7 +67,7 @@ def test_rows_that_are_all_right_or_all_wrong_give_a_warning_and_no_error(rows):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         make_calibrator("hts").fit(val.logits, val.logits.argmax(axis=1))
-    assert any("classified right" in str(warning.message) for warning in caught)
+    assert any("classified correctly" in str(warning.message) for warning in caught)
 
 
 def test_the_command_line_runs_the_whole_workflow(rows, tmp_path, run_command):

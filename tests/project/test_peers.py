@@ -75,7 +75,7 @@ def test_a_temperature_is_right_near_the_best_one(benchmark_script, hard, off, w
 def test_what_is_no_probability_is_wrong_whatever_is_said(benchmark_script, hard, damage):
     rows = hard["all rows right"]
     answer = benchmark_script("verdicts").Answer(
-        2.0, damage(softmax_at(rows, 2.0)), said="All rows are classified right."
+        2.0, damage(softmax_at(rows, 2.0)), said="All rows are classified correctly."
     )
     assert benchmark_script("verdicts").verdict(rows, answer) == "wrong"
 
@@ -87,7 +87,7 @@ def test_what_is_no_probability_is_wrong_whatever_is_said(benchmark_script, hard
         ("NaN in one logit", {"error": "ValueError: operands could not be broadcast"}, "unclear"),
         ("label 10 of 10 classes", {"error": "IndexError: Target 10 is out of bounds."}, "refused"),
         ("label 10 of 10 classes", {"error": "IndexError: index 10 is out of bounds for axis 1"}, "unclear"),
-        ("all rows right", {"said": "All 500 rows are classified right."}, "right"),
+        ("all rows right", {"said": "All 500 rows are classified correctly."}, "right"),
         ("all rows right", {"said": "model is None"}, "silent"),
         ("all logits equal", {"said": "did not converge"}, "right"),
         ("label -1", {"said": "labels look odd"}, "wrong"),

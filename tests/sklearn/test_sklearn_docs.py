@@ -12,7 +12,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "scikit-learn.md"
 
 
 @pytest.mark.skipif(not PAGE.exists(), reason="the pages are not beside the tests")
-@pytest.mark.filterwarnings("ignore:All 3 rows are classified right:UserWarning")
+@pytest.mark.filterwarnings("ignore:All 3 rows are classified correctly:UserWarning")
 def test_the_code_of_the_page_runs_and_gives_the_printed_results(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pytest.importorskip("pandas")

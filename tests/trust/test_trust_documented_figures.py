@@ -29,7 +29,7 @@ def test_without_a_maximum_one_observation_of_log_t_near_0_decides(weights, wors
     logits = np.random.default_rng(1).normal(size=(20, 3))
     labels = logits.argmin(axis=1) if worse_than_chance else logits.argmax(axis=1)
     if worse_than_chance:
-        labels[0] = logits[0].argmax()  # some row is right
+        labels[0] = logits[0].argmax()  # some row is correct
     counted = np.ones(20) if weights is None else weights
 
     def penalised(log_t):
@@ -51,7 +51,7 @@ def test_a_label_that_ties_with_the_top_is_right_and_one_just_below_is_wrong():
 
 
 def test_rows_of_which_one_ties_are_all_right():
-    with pytest.warns(UserWarning, match="All 2 rows are classified right"):
+    with pytest.warns(UserWarning, match="All 2 rows are classified correctly"):
         TemperatureScaling().fit([[1.0, 1.0, 0.0], [2.0, 0.0, 0.0]], [1, 0])
 
 

@@ -86,7 +86,7 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
     """Bayes: a map of log-probabilities and a temperature for each row, with priors from many classifiers.
 
     Works from 20 rows on. With few rows the prior dominates: what the population predicts for a classifier
-    with this mean entropy. With many, the rows dominate. All rows may be classified right.
+    with this mean entropy. With many, the rows dominate. All rows may be classified correctly.
 
     Parameters
     ----------

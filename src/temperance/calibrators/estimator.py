@@ -726,7 +726,7 @@ class TemperatureCalibrator(Calibrator):
     """
 
     temperature_quantiles_: Vector = fitted("temperature_quantiles")
-    """5 %, 50 % and 95 % quantiles of T over the rows of the fit."""
+    """5%, 50% and 95% quantiles of T over the rows of the fit."""
 
     def temperature(self, logits: Any, *, dim: int | None = None, from_probs: bool | None = None) -> Any:
         """Return T(z) of each row, in the shape of the logits without the axis `dim` of the classes."""

@@ -106,7 +106,7 @@ def _labelled(rows: LogitRows, weights: Vector | None) -> tuple[AnyArray, ...]:
 
 
 def _evaluate(model: Model, rows: LogitRows, weights: Vector | None) -> tuple[AnyArray, ...]:
-    """Return confidence, entropy, predicted class, whether it is right, and the weight of each row.
+    """Return confidence, entropy, predicted class, whether it is correct, and the weight of each row.
 
     Before them come weighted sums by class, (1, 3, K): of labels, of p, and of p (1 - p). The parts of a
     sample are stacked.

@@ -33,7 +33,7 @@ from temperance.inputs.validation import check_priors
 MAX_CLASSES = 4096  # their K x K Hessian fits in memory
 LARGE_ERROR = 0.1  # standard error of a frequency, in absolute terms
 TIMES_LABELLED = 3.0  # ... and relative to that of as many labelled rows
-SAMPLED_ROWS_PER_CLASS = 100  # enough for mean probabilities within 10 %
+SAMPLED_ROWS_PER_CLASS = 100  # enough for mean probabilities within 10%
 MAX_NAMED = 5  # classes listed in a message
 
 

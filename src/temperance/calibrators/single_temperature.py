@@ -1,6 +1,6 @@
 """The best single temperature: TS itself, and the reference that every other method stays near.
 
-A function T(z) may go to 0 or to infinity on rows that happen to be all right or all wrong; such a T is
+A function T(z) may go to 0 or to infinity on rows that happen to be all correct or all wrong; such a T is
 noise, and can be very wrong on the next row. All methods therefore keep T(z) within a factor
 of `RANGE_FACTOR` of the best single temperature. On data that determine T(z) the limits do not bind, so for
 many rows a subsample of a few thousand is enough to set them.
@@ -46,9 +46,9 @@ class Degeneracy(Enum):
     """Why the labels determine no single temperature."""
 
     ALL_RIGHT = auto()  # the smaller T, the better
-    ALL_WRONG = auto()  # the larger T, the better, and no row is right
+    ALL_WRONG = auto()  # the larger T, the better, and no row is correct
     NO_BETTER_THAN_CHANCE = auto()  # the larger T, the better
-    OUTLIERS = auto()  # the larger T, the better, though many rows are right
+    OUTLIERS = auto()  # the larger T, the better, though many rows are correct
     LOGITS_TOO_LARGE = auto()  # the best T is above the upper limit
 
 
@@ -56,7 +56,7 @@ class Degeneracy(Enum):
 class SingleTemperatureFit:
     """The best single temperature of some rows, and why the labels determine none, if so.
 
-    `right` is how many rows are classified right, `n_counted` how many have weight, estimated where a
+    `right` is how many rows are classified correctly, `n_counted` how many have weight, estimated where a
     subsample was enough.
     """
 
@@ -76,7 +76,7 @@ class SingleTemperatureFit:
         if self.degeneracy is Degeneracy.OUTLIERS:
             return (
                 f"The logits of a few rows are so far from their labels' that they outweigh the {self.right} "
-                f"rows classified right, of {self.n_counted}: check the rows with the largest logits"
+                f"rows classified correctly, of {self.n_counted}: check the rows with the largest logits"
             )
         return None
 
@@ -135,7 +135,7 @@ def _gaps(rows: LogitRows, weights: Vector | None) -> tuple[Vector, Vector | Non
 
 
 def _most_by_chance(n_rows: int, n_classes: int) -> float:
-    """Return how many rows are right by chance at most: the expectation plus three standard errors."""
+    """Return how many rows are correct by chance at most: the expectation plus three standard errors."""
     return float(n_rows / n_classes + 3 * np.sqrt(n_rows * (1 - 1 / n_classes) / n_classes))
 
 
@@ -181,7 +181,7 @@ def warn_of(single: SingleTemperatureFit, n_rows: int, *, limits_outliers: bool 
         message = f"{TOO_LARGE}."
     elif single.degeneracy is Degeneracy.ALL_RIGHT:
         message = (
-            f"All {single.n_counted} rows are classified right (no class has a larger logit than the "
+            f"All {single.n_counted} rows are classified correctly (no class has a larger logit than the "
             "label's), so they cannot show whether the classifier is overconfident. A weak prior keeps the "
             f"temperature near 1: {single.temperature:.4g} for all rows. Add labelled rows until some are "
             "wrong."

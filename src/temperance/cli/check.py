@@ -1,4 +1,4 @@
-"""`temperance check`: a calibrator file and new rows -> is it still right, and what to do if it is not."""
+"""`temperance check`: a calibrator file and new rows -> is it still valid, and what to do if it is not."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MAX_PRIORS = 20  # more would not fit on a command line
 _WIDTH = 78
 
 
-@click.command(epilog=EXAMPLES, short_help="Check whether a calibrator is still right.")
+@click.command(epilog=EXAMPLES, short_help="Check whether a calibrator is still valid.")
 @click.argument("calibrator", type=FILE)
 @click.argument("rows", type=FILE)
 @click.option(
@@ -80,7 +80,7 @@ def check(
     force: bool,
     output: Output,
 ) -> None:
-    """Check whether the calibrator file CALIBRATOR is still right on the rows in ROWS.
+    """Check whether the calibrator file CALIBRATOR is still valid on the rows in ROWS.
 
     Labels are used if ROWS has them.
     """

@@ -1,6 +1,6 @@
 """Scores and calibration errors of predicted probabilities.
 
-Every metric is a function of `(probs, labels)` that returns a float in natural units: an ECE of 2 % is
+Every metric is a function of `(probs, labels)` that returns a float in natural units: an ECE of 2% is
 0.02. `probs` is an (N, K) array, or (N,) for the second of two classes; `labels` are column indices.
 Smaller is better, except for `accuracy`, and for `overconfidence`, which is best at 0.
 

@@ -10,7 +10,7 @@ Confidences are compared with edges in their own dtype. Rounding is monotone, so
 to the rounding of its dtype equals the edge, and goes to bin i. Computing ceil(c * M) instead errs at some
 edges in float64, and at many more edges for float32 confidences that have been widened.
 
-In bin b, with weights w, confidences c and h = 1 where the prediction is right:
+In bin b, with weights w, confidences c and h = 1 where the prediction is correct:
 
     count_b       n = sum w                        (of the rows in the bin)
     confidence_b  sum w c / n

@@ -28,7 +28,7 @@ The norm does not determine h, and noise adds more to a few large residuals than
 tell which are plausible: with f the residuals that a fitted temperature with class biases removes, r = g - f
 the rest, and v the variance of e*, h is, scaled to norm t,
 
-    f                                                  if |r|_2^2 is below q, the 90 % quantile of |e*|_2^2
+    f                                                  if |r|_2^2 is below q, the 90% quantile of |e*|_2^2
     f_b + (1 - v_b / r_b^2)+ r_b                       otherwise, for the lower end: few large residuals
     f + c r + sqrt(c) e',    c = 1 - q / |r|_2^2       otherwise, for the upper end: many small ones
 

@@ -1,7 +1,8 @@
 """Is it calibrated for women over 60? Confidence minus accuracy in each part of the rows.
 
-With c the confidence of a row and h = 1 where the prediction is right, the rows with one value v of `by` have
-the gap d_v = mean of c - h. Its interval is that of `overconfidence` on these rows. Two questions are tested.
+With c the confidence of a row and h = 1 where the prediction is correct, the rows with one value v of `by`
+have the gap d_v = mean of c - h. Its interval is that of `overconfidence` on these rows. Two questions are
+tested.
 
 Is it calibrated for v? The number of wrong predictions has the mean sum (1 - c) and the variance
 f sum c (1 - c), where f is 1 for independent rows. In groups of k rows f = 1 + (k - 1) r, where the
@@ -277,7 +278,7 @@ def _with_common_gap(rows: Predictions) -> Vector:
         return float(rows.weight @ (expit(odds + shift) - rows.correct))
 
     low, high = -_MAX_SHIFT, _MAX_SHIFT
-    if excess(low) >= 0 or excess(high) <= 0:  # all predictions are wrong, or all right
+    if excess(low) >= 0 or excess(high) <= 0:  # all predictions are wrong, or all correct
         return rows.correct.copy()
     shifted: Vector = expit(odds + brentq(excess, low, high))
     return shifted

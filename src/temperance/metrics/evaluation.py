@@ -176,7 +176,7 @@ def evaluate(
 
     `mce` and `classwise_ece` have no interval: its ends are nan. The worst bin of `mce` is often the one with
     the fewest rows, whose noise resampling cannot show. Most bins of `classwise_ece` have few events, and
-    intervals of the kind of `ece`, tried before, contained its true value in 87 to 99.7 % of simulations.
+    intervals of the kind of `ece`, tried before, contained its true value in 87 to 99.7% of simulations.
 
     The intervals of the calibration and refinement parts come from a likelihood ratio, which accounts for the
     fit of the recalibrators. They are about the best temperature with class biases, and may end well above

@@ -384,7 +384,7 @@ def debiased_ece(rows: Predictions, bins: int, strategy: str) -> float:
     -------
     float
         From 0 to 1, never above `ece`. Part of the bias remains where the true gap is near 0, because the
-        observed gap is used in its place. A bin with one row, or whose rows are all right or all wrong, has
+        observed gap is used in its place. A bin with one row, or whose rows are all correct or all wrong, has
         an estimated variance of 0 and is not corrected at all: with many such bins the result is unreliable,
         and fewer bins, or `strategy="mass"`, are better. Empty bins add nothing. Weights count as numbers of
         rows; other weights misstate the noise.

@@ -1,4 +1,4 @@
-"""Is the calibrator still right? Checks of new rows, with labels or without, and their history.
+"""Is the calibrator still valid? Checks of new rows, with labels or without, and their history.
 
 found = temperance.monitoring.check(cal, logits, labels, history="checks.jsonl")
 found.state, found.action, found.words

@@ -48,7 +48,7 @@ class ClassChange:
     found : float
         The frequency in the labels.
     ratio, low, high : float
-        `found / predicted`, with a 95 % interval.
+        `found / predicted`, with a 95% interval.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class Change:
     said, right : float
         Mean confidence, and share of rows whose predicted class is right.
     gap, gap_low, gap_high : float
-        `right - said`, with a 95 % interval.
+        `right - said`, with a 95% interval.
     log_temperature, log_temperature_error : float
         Logarithm of the additional temperature that fits these rows, with its standard error, adjusted for
         class frequencies. Above 0: overconfident.

@@ -1,4 +1,4 @@
-"""Is a calibrator still right? One check, combined with earlier ones: what it finds, and what to do."""
+"""Is a calibrator still valid? One check, combined with earlier ones: what it finds, and what to do."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Check:
         The last labelled check, and each since the last good one, up to five; checks together that are
         outside the allowed range; all checks. A check is good if its gap is within the allowed range.
     expected_accuracy : tuple of three floats or None
-        Mean confidence of rows without labels, with a 95 % interval of their accuracy if the calibrator
+        Mean confidence of rows without labels, with a 95% interval of their accuracy if the calibrator
         still holds; None with labels.
     change : Change or None
         What labelled rows say, since the check at which the change is most visible; None without labels.
@@ -217,7 +217,7 @@ def check(
     name: str = "",
     from_probs: bool | None = None,
 ) -> Check:
-    """Check whether a calibrator is still right on new rows, and what to do if it is not.
+    """Check whether a calibrator is still valid on new rows, and what to do if it is not.
 
     With labels, the test is an e-process: check as often as you like, and stop whenever you like; the
     probability of a false alarm over all checks is at most `alpha`. Without labels, the predictions are

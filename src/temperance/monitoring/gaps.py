@@ -39,7 +39,7 @@ class Gap:
     said, right : float
         Mean confidence, and share of rows whose predicted class is right.
     gap, low, high : float
-        `right - said`, with a 95 % interval.
+        `right - said`, with a 95% interval.
     outside : bool
         Whether the whole interval is outside the allowed range.
 

@@ -16,7 +16,7 @@ it was fitted to a finite sample. It counts as unchanged while the mean of a res
     min(0, residual at the fit) - tolerance - MARGIN standard errors of the fit
 
 and the same on the other side. The margin of a class is larger, since there are many. The user sets the
-tolerance. For a class rarer than 10 % it shrinks with the frequency of the class. Otherwise a class of 1 %
+tolerance. For a class rarer than 10% it shrinks with the frequency of the class. Otherwise a class of 1%
 could become three times as frequent unnoticed.
 
 Positions of answers are not classes: whatever their number, they count as one class, which is always right.

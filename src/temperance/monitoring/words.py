@@ -81,7 +81,7 @@ def _verdict(check: Check) -> str:
     if check.action == INSPECT and check.change is not None:
         now, then = 100 * check.change.right, 100 * check.limits.baseline.accuracy
         return (
-            f"Act: {now:.1f}% of the predictions are right, after {then:.1f}% at the fit. That is no "
+            f"Act: {now:.1f}% of the predictions are correct, after {then:.1f}% at the fit. That is no "
             "matter of calibration: check that the columns have the order of the fit, that the labels belong "
             "to these rows, and that the classifier is the same."
         )
@@ -195,7 +195,7 @@ def _of_predictions(check: Check) -> Iterator[str]:
     if check.expected_accuracy is not None:
         value, low, high = (100 * share for share in check.expected_accuracy)
         yield (
-            f"If the calibrator still holds, {value:.1f}% of these predictions are right (95% interval "
+            f"If the calibrator still holds, {value:.1f}% of these predictions are correct (95% interval "
             f"{low:.1f} to {high:.1f}). A change in accuracy cannot be seen without labels."
         )
 

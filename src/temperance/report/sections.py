@@ -266,9 +266,9 @@ def _automation(report: Report) -> Markup:
     names = ["without calibration", *(f"with {name}" for name in report.shown[1:])]
     intro = (
         f"Above the confidence in a cell, at most the share in its row is wrong ({1 - PROMISE_DELTA:.0%} "
-        "confidence each, if new rows are like these). Choose that share before you look. `temperance "
-        "automate` stores the rule in a calibrator file."
-    ).replace("`", "")
+        "confidence each, if new rows are like these). Choose that share before you look. The command "
+        "temperance automate stores the rule in a calibrator file."
+    )
     return element("p", intro) + table(["at most wrong", *names], rows, "Predictions that need no person")
 
 

@@ -146,10 +146,10 @@ class Ranks:
     statistic, p_value : float
         Friedman's test of the hypothesis that all methods are equal.
     critical_difference : float
-        Nemenyi's critical difference at 5 %.
+        Nemenyi's critical difference at 5%.
     groups : tuple of tuples of str
         Methods whose mean ranks differ by no more than that, as many as possible in each group. All methods
-        are in one group if the Friedman test does not reject at 5 %.
+        are in one group if the Friedman test does not reject at 5%.
 
     Examples
     --------
@@ -266,7 +266,7 @@ class Improvements:
     resampled : "tasks", "datasets" or None
         What the jackknife leaves out; None for a single task, which has no interval.
     table : data frame
-        A row for each method: its `ratio`, the ends `low` and `high` of the 95 % interval, nan where there is
+        A row for each method: its `ratio`, the ends `low` and `high` of the 95% interval, nan where there is
         none, and the share of tasks that it is `better_on`.
 
     Examples

@@ -202,7 +202,7 @@ def _describe_samples(path: Path, options: ReadOptions) -> TaskFile:
     try:
         n_rows, n_classes = open_rows(path).shape
     except InputError as error:  # a study has no other file with the labels
-        advice = "Leave this file out, or drop the lines without one right answer."
+        advice = "Leave this file out, or drop the lines without one correct answer."
         raise UnusableSamplesError(error.fact, advice=advice, where=error.where) from None
     if n_rows < 2:
         raise InputError(f"{path} must have questions to fit and others to test; found one question.")

@@ -1,7 +1,7 @@
 """Samples of lm-evaluation-harness (its log_samples): the log-likelihoods of the answers to each question.
 
 A line has `filtered_resps` with a pair of log-likelihood and is_greedy for each answer, as numbers or as
-text; `target`, the right answer; `arguments`, the context and the text of each answer; `doc`, the question;
+text; `target`, the correct answer; `arguments`, the context and the text of each answer; `doc`, the question;
 and metrics, such as `acc`. Log-likelihoods are logits. A question with fewer answers than another has -inf
 in the missing columns.
 
@@ -44,7 +44,7 @@ def are_samples(members: dict[str, LazyArray]) -> bool:
 
 
 def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
-    """Return log-likelihoods as logits, right answers as labels. All lines are read to find the widest."""
+    """Return log-likelihoods as logits, correct answers as labels. All lines are read to find the widest."""
     n_rows = width = 0
     filters = set()
     try:
@@ -152,7 +152,7 @@ def _lengths(record: Record, n_answers: int) -> list[int]:
 
 
 def _right_answer(record: Record) -> int:
-    """Return the position of the right answer to a question."""
+    """Return the position of the correct answer to a question."""
     scores = _log_likelihoods(record)
     target = record.field("target")
     meant = _meant(record, target, len(scores))
