@@ -75,7 +75,7 @@ def page(html):
 def test_every_section_is_there_and_the_diagnostics_are_folded(page, html):
     assert [a["id"] for a in page.all("section")] == list(SECTIONS)
     _, folded = html.split('<details id="diagnostics">')
-    open_at_first = ("verdict", "methods", "production", "automation", "labels", "class-reliability")
+    open_at_first = ("verdict", "methods", "production", "labels", "class-reliability")
     for key in SECTIONS:
         assert (f'<section id="{key}"' in folded) == (key not in open_at_first)
     assert "open" not in next(a for a in page.all("details") if a.get("id") == "diagnostics")
