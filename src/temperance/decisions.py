@@ -469,8 +469,8 @@ def moved_threshold(model: Model, threshold: float, *, inverse: bool = False) ->
     if not alike.all():
         raise InputError(
             "calibrated probabilities must rise with the classifier's, so that a threshold decides alike; "
-            f"found a {model.name} for which they do not at {threshold:g}. Use decide with costs, or a "
-            "method whose map is smooth, such as bayes."
+            f"found a {model.name} for which they do not at {threshold:g}. Use decide with costs, or fit "
+            "ts, for which they always do."
         )
     end = odds if inverse else calibrated
     return float(1 / (1 + np.exp(-end)))

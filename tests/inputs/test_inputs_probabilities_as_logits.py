@@ -11,6 +11,7 @@ from temperance import InputError, TemperatureScaling, compare, logits_from_prob
 from temperance.cli.program import cli
 from temperance.data import simulate
 from temperance.errors import InputWarning
+from temperance.inputs.probabilities import LowEnd
 from temperance.inputs.validation import warn_of_probabilities
 from temperance.study import find_tasks
 
@@ -182,3 +183,20 @@ def test_two_decimals_are_recognised_in_enough_rows():
 
 def warned_of(values):
     return bool(said(lambda: warn_of_probabilities(values))[0])
+
+
+@pytest.mark.parametrize("n_rows", [1, 5, 40])
+def test_a_calibrator_of_probabilities_asks_what_any_number_of_binary_scores_are(n_rows):
+    scores = np.linspace(0.05, 0.95, 60)
+    cal = TemperatureScaling().fit(
+        scores, (scores > 0.4).astype(int) ^ (np.arange(60) % 7 == 0), from_probs=True
+    )
+    few = np.linspace(0.1, 0.9, n_rows)
+    with pytest.raises(InputError, match=r"fitted on probabilities.*from_probs=True or from_probs=False"):
+        cal.predict_proba(few)
+    assert not np.allclose(cal.predict_proba(few, from_probs=True), cal.predict_proba(few, from_probs=False))
+
+
+def test_percentages_of_a_binary_classifier_are_named():
+    with pytest.raises(InputError, match=r"must be from 0 to 1; found 95\. Divide percentages by 100"):
+        LowEnd.of(np.array([0.5, 95.0, 20.0]))

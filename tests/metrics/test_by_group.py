@@ -206,3 +206,11 @@ def test_a_mistake_is_named(by, message):
 def test_numbers_must_be_cut_into_ranges():
     with pytest.raises(InputError, match=r"found 1,001\. Cut numbers into ranges first"):
         check_by(np.arange(MAX_VALUES + 1), MAX_VALUES + 1)
+
+
+def test_values_of_a_single_group_each_cannot_be_compared_and_no_p_value_is_shown():
+    rng = np.random.default_rng(0)
+    probs, labels, patient = rng.uniform(0.1, 0.9, 80), rng.integers(0, 2, 80), np.arange(80) // 20
+    found = metrics.evaluate(probs, labels, groups=patient, by=patient, draws=5).by_group
+    assert found.words.startswith("Too few rows of the 4 values to test whether they differ.")
+    assert "nan" not in found.words

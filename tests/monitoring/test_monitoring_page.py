@@ -75,6 +75,19 @@ def test_the_intervals_of_the_gap_are_inside_the_axis(found):
     assert mark.high.max() < high
 
 
+def test_a_check_far_from_the_others_is_inside_the_axis(world, tmp_path):
+    calibrator, logits, labels = world
+    for week in range(4):
+        part = slice(week * 300, week * 300 + 300)
+        told = (labels[part] + (week == 3)) % 3  # labels of other classes in the last week
+        found = monitoring.check(
+            calibrator, logits[part], told, history=tmp_path / "h.jsonl", name=f"w{week}"
+        )
+    chart = gap_chart(found, np.arange(4))
+    (mark,) = (mark for mark in chart.marks if isinstance(mark, Intervals))
+    assert chart.y.limits[0] < mark.value.min() < -30
+
+
 @pytest.fixture(scope="module")
 def benchmark(benchmark_script):
     return benchmark_script("monitoring")

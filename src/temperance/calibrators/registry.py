@@ -231,6 +231,21 @@ def method_style(name: str) -> MethodStyle:
     return MethodStyle(name.rpartition(":")[2], *_OTHERS[crc32(name.encode()) % len(_OTHERS)])
 
 
+def key_of(calibrator: Calibrator) -> str:
+    """Return the key that builds such a calibrator, with its options: "bayes-bias", not "bayes".
+
+    Examples
+    --------
+    >>> key_of(make_calibrator("bayes-bias")), key_of(make_calibrator("bayes")), key_of(make_calibrator("ts"))
+    ('bayes-bias', 'bayes', 'ts')
+    """
+    given = calibrator.get_params()
+    for key, method in CALIBRATORS.items():
+        if method.build is type(calibrator) and method.options and method.options.items() <= given.items():
+            return key
+    return calibrator.key
+
+
 def make_calibrator(key: str, **options: Any) -> Calibrator:
     """Build the calibrator of a registry key.
 

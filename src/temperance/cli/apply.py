@@ -53,6 +53,7 @@ def apply(
     import numpy as np
 
     from temperance.calibrator_file import load
+    from temperance.calibrators.registry import key_of
     from temperance.data.formats.columns import LABEL_NAMES
     from temperance.data.writer import check_output, open_writer
     from temperance.streaming import predict_file, probability_dtype
@@ -73,7 +74,7 @@ def apply(
             "ids": rows.ids,
             # An id column named like a label column would be read back as labels.
             "id_column": "id" if (rows.id_column or "").lower() in LABEL_NAMES else rows.id_column,
-            "mark": f"{fitted.key} (temperance {temperance.__version__})",
+            "mark": f"{key_of(fitted)} (temperance {temperance.__version__})",
         }
     with (
         output.telling_warnings(),

@@ -92,6 +92,11 @@ def evaluate(
             probs, rows.labels, matrix, confidence=confidence
         )  # fmt: skip
     say_columns(output, rows)
+    if result["nll"].value == float("inf"):
+        output.say(
+            "The log loss is infinite, since some labels have probability 0. compare and fit raise such "
+            "probabilities to a floor."
+        )
     by_group = result.by_group
     output.answer(_answer(result), *([] if by_group is None else [by_group.words]))
     names = result if show_all else MAIN_METRICS

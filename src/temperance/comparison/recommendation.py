@@ -143,14 +143,15 @@ class _Choice:
     def harmless(self, first: str, keeping: Iterable[str]) -> str:
         """Return the first choice unless it raises the NLL or, beyond one standard error, the ECE.
 
-        Otherwise return the method with the lowest NLL that does neither; the classifier itself is one.
+        Otherwise return the method with the lowest NLL that does neither. If there is none, the first choice
+        stays as long as it lowers the NLL: the reader sees both of its scores.
         """
         own = self.results[UNCALIBRATED]
-        for name in (first, *sorted(keeping, key=self.nll)):
+        for name in (first, *sorted((name for name in keeping if name != UNCALIBRATED), key=self.nll)):
             calibration = ece_gain(own, self.results[name], self.share)
             if self.gain(UNCALIBRATED, name).value >= 0 and calibration.value >= -calibration.error:
                 return name
-        return UNCALIBRATED
+        return first if self.gain(UNCALIBRATED, first).value > 0 else UNCALIBRATED
 
     def reason_of_gain(self, chosen: str, other: str, whose: str, min_gain: float) -> str:
         named = "the uncalibrated classifier" if other == UNCALIBRATED else other

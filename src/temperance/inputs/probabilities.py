@@ -49,6 +49,11 @@ class LowEnd:
     @classmethod
     def of(cls, probs: NDArray[Any], floor: float = MIN_FLOOR) -> LowEnd:
         """Read rows (N, K), or (N,) with the probability of the second of two classes."""
+        if probs.ndim == 1 and (outside := probs[(probs < 0) | (probs > 1)]).size:
+            raise InputError(
+                f"a probability of the second class must be from 0 to 1; found {outside[0]:g}. Divide "
+                "percentages by 100."
+            )
         table = probs if probs.ndim == 2 else both_columns(probs)
         with_zero, below = ((rows.any(axis=1)).sum() for rows in (table == 0, table < floor))
         above = table[table > 0]

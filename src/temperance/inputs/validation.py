@@ -110,7 +110,7 @@ def warn_of_probabilities(values: NDArray[Any] | BFloat16, *, refuse: bool = Fal
         if not 0 <= rows[0, 0] <= 1 or not ((rows >= 0) & (rows <= 1)).all():
             return False
     scores = bool(rows.shape[1] == 2 and not rows[:, 0].any())
-    if scores and len(rows) < MIN_SCORES:
+    if scores and len(rows) < MIN_SCORES and not refuse:  # a calibrator of probabilities has to be told
         return False
     width = 2 if isinstance(values, BFloat16) else rows.dtype.itemsize
     tolerance = SUM_TOLERANCE.get(width, 1e-6)

@@ -150,6 +150,8 @@ class CalibrationByGroup:
             "Calibration differs" if self.p_value < LEVEL else "No difference of calibration is detectable"
         )
         sentences = [f"{differs} {test}."]
+        if np.isnan(self.p_value):
+            sentences = [f"Too few rows of the {len(self.values)} values to test whether they differ."]
         for state, words in (
             ("overconfident", "Overconfident"),
             ("underconfident", "Underconfident"),

@@ -134,7 +134,7 @@ def gap_chart(check: Check, at: Indices) -> Chart:
         "Accuracy minus mean confidence, in percentage points, with 95% "
         "intervals for the rows of each check. Below 0 the calibrator is overconfident.",
         _dates(check),
-        Axis("gap, points", robust_limits(*gaps.T, keep=[1.5 * low, 1.5 * high])),
+        Axis("gap, points", robust_limits(*gaps.T, keep=[*gaps[:, 0], 1.5 * low, 1.5 * high])),
         marks,
         _SIZE,
     )
