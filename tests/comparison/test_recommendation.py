@@ -150,7 +150,7 @@ def test_the_alternative_may_be_the_classifier_itself():
 
 
 def test_an_alternative_does_no_harm():
-    """A method that raises neither the NLL nor, beyond its error, the ECE replaces a first choice that does."""
+    """One that raises neither the NLL nor, beyond its error, the ECE replaces a first choice that does."""
     better = {"bayes_bias": changing(0.1), "bayes": method(0.3, n_parameters=8, said=0.7)}
     assert recommend(four(**better), None).alternative == "ts", "bayes is 20 points underconfident"
     better["ts"] = method(0.95, said=0.9)
