@@ -416,3 +416,16 @@ def test_without_a_test_set_no_promise_is_made(comparison):
     rows = comparison.fitted
     by_folds = compare(rows.logits, rows.labels, methods=["ts"], folds=2, **QUICK)
     assert 'id="automation"' not in render_report(by_folds)
+
+
+def test_the_gap_of_positives_is_by_groups():
+    task = simulate(n_rows=300, n_classes=2, random_state=4)
+    thrice = [np.repeat(one, 3, axis=0) for one in (task.logits, task.labels)]
+    pages = [
+        render_report(compare(*rows, groups=groups, methods=["ts"], folds=2, **QUICK))
+        for rows, groups in ((thrice, np.arange(900) // 3), (thrice, None))
+    ]
+    intervals = [re.search(r"Mean P [^<]*interval: ([^<]*)<", page).group(1) for page in pages]
+    low, high = (float(end.replace("\N{MINUS SIGN}", "-")) for end in intervals[0].split(" to "))
+    narrow = [float(end.replace("\N{MINUS SIGN}", "-")) for end in intervals[1].split(" to ")]
+    assert high - low > 1.5 * (narrow[1] - narrow[0])

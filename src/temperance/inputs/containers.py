@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from temperance.core.blocks import BFloat16
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError, excerpt, listed
-from temperance.inputs.groups import check_groups, groups_of_axes
+from temperance.inputs.groups import MIN_GROUPS, check_groups, groups_of_axes
 from temperance.inputs.labels import Names, check_classes, check_labels
 from temperance.inputs.validation import (
     check_labelled_rows,
@@ -197,10 +197,12 @@ class Beside:
         by: Any = None,
         *,
         ignore_index: int | None = None,
+        min_groups: int = MIN_GROUPS,
     ) -> Beside:
         """Open what has the shape of the scores without their classes; `opened` is None for (N, K) and (N,).
 
-        Groups and the values of `by` may also be those of images or texts, for all of their rows.
+        Groups and the values of `by` may also be those of images or texts, for all of their rows. There may
+        be no labels; then no row is ignored.
         """
 
         def one_per_row(values: Any, name: str) -> Any:
@@ -215,13 +217,15 @@ class Beside:
             return opened.flat(array, name)
 
         given, weights = one_per_row(labels, "labels"), one_per_row(sample_weight, "sample_weight")
-        together = groups_of_axes(opened.leading) if opened is not None and opened.dim else None
+        together = None
         if groups is not None:
-            together = check_groups(one_per_row(groups, "groups"), n_rows)
+            together = check_groups(one_per_row(groups, "groups"), n_rows, at_least=min_groups)
+        elif opened is not None and opened.dim:
+            together = groups_of_axes(opened.leading, at_least=min_groups)
         beside = cls(given, weights, together, one_per_row(by, "by"))
-        if ignore_index is None or len(given) != n_rows:
+        if ignore_index is None or given is None or len(given) != n_rows:
             return beside
-        kept = rows_to_keep(given, ignore_index)
+        kept = _kept(given, ignore_index)
         return beside if kept.size == n_rows else replace(beside.take(kept), kept=kept)
 
     def take(self, rows: NDArray[Any]) -> Beside:
@@ -238,7 +242,7 @@ def names_of(logits: Any, classes: Any, n_classes: int) -> Names | None:
     return None if names is None or len(names) != n_classes else tuple(names.tolist())
 
 
-def rows_to_keep(labels: NDArray[Any], ignore_index: int) -> NDArray[np.intp]:
+def _kept(labels: NDArray[Any], ignore_index: int) -> NDArray[np.intp]:
     """Return the rows that are not to be ignored."""
     check_number("ignore_index", ignore_index, "or None", lambda index: True, whole=True)
     if labels.dtype.kind not in "iuf":

@@ -21,8 +21,7 @@ from temperance.core.blocks import BFloat16, read_blocks
 from temperance.errors import InputError, Remedy
 from temperance.files import utc_now
 from temperance.formulas.model import Model, axis_of_classes, check_columns, check_kind, logits_for
-from temperance.inputs.containers import Logits, as_numpy, names_of, open_logits, rows_to_keep
-from temperance.inputs.groups import check_groups, groups_of_axes
+from temperance.inputs.containers import Beside, Logits, names_of, open_logits
 from temperance.inputs.labels import Names, check_labels
 from temperance.inputs.validation import check_number, check_sample_weight
 from temperance.monitoring import words
@@ -370,22 +369,17 @@ def _open_beside(
 
     A check may have a single group: a history has others.
     """
-    values, given, weights = opened.values, None, None
-    if labels is not None:
-        given = opened.flat(as_numpy(labels), "labels")
-    if sample_weight is not None:
-        weights = opened.flat(as_numpy(sample_weight), "sample_weight")
-    together = groups_of_axes(opened.leading, at_least=1) if opened.dim else None
-    if groups is not None:
-        together = check_groups(opened.flat(as_numpy(groups), "groups"), len(values), at_least=1)
-    if ignore_index is not None and given is not None and len(given) == len(values):
-        kept = rows_to_keep(given, ignore_index)
-        values, given = values[kept], given[kept]
-        weights = None if weights is None else weights[kept]
-        together = None if together is None else np.unique(together[kept], return_inverse=True)[1]
+    values = opened.values
+    beside = Beside.open(
+        opened, len(values), labels, sample_weight, groups, ignore_index=ignore_index, min_groups=1
+    )
+    together = beside.groups
+    if beside.kept is not None:
+        values = values[beside.kept]
+        together = None if together is None else np.unique(together, return_inverse=True)[1]
     n_rows, n_classes = values.shape
-    columns = None if given is None else check_labels(given, n_rows, n_classes, names)
-    return values, columns, check_sample_weight(weights, n_rows), together
+    columns = None if labels is None else check_labels(beside.labels, n_rows, n_classes, names)
+    return values, columns, check_sample_weight(beside.weights, n_rows), together
 
 
 def _sha256(array: NDArray[Any]) -> str:

@@ -25,6 +25,7 @@ from temperance.comparison.result import MIN_ROWS
 from temperance.comparison.table import MINUS, numbers
 from temperance.comparison.verdict import Outcome, percent
 from temperance.decisions import Automation, find_rule
+from temperance.formulas import automation
 from temperance.display.map import has_map
 from temperance.display.reliability import MIN_BIN_ROWS
 from temperance.metrics import METRICS
@@ -175,7 +176,10 @@ def _gap_of_positives(results: Sequence[MethodResult], comparison: Comparison, l
     positive = comparison.judged.labels == 1
     # A row that is correct has its confidence in its label.
     given = [np.where(one.correct == positive, one.confidence, 1 - one.confidence) for one in results]
-    gaps = [Difference.of(one - positive, share).interval(comparison.confidence) for one in given]
+    groups = comparison.judged.groups
+    gaps = [
+        Difference.of(one - positive, share, groups=groups).interval(comparison.confidence) for one in given
+    ]
     said = _arrow([percent(float(one @ share)) for one in given])
     name = "1" if comparison.class_names is None else comparison.class_names[1]
     return _gap_tile(f"Mean P(class {name}) minus base rate", gaps, f"Mean P {said}", level)
@@ -276,7 +280,8 @@ def _rule_in_words(rule: Automation) -> str:
     if rule.threshold is None:
         return "too few rows to promise it"
     share = f"{100 * rule.share:.3g}% of the rows"
-    return f"any confidence: {share}" if rule.threshold == 0 else f"{percent(rule.threshold)}: {share}"
+    above = "any confidence" if rule.threshold == 0 else automation.percent(rule.threshold)
+    return f"{above}: {share}"
 
 
 def _labels(report: Report) -> Markup:
