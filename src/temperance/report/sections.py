@@ -25,9 +25,9 @@ from temperance.comparison.result import MIN_ROWS
 from temperance.comparison.table import MINUS, numbers
 from temperance.comparison.verdict import Outcome, percent
 from temperance.decisions import Automation, find_rule
-from temperance.formulas import automation
 from temperance.display.map import has_map
 from temperance.display.reliability import MIN_BIN_ROWS
+from temperance.formulas import automation
 from temperance.metrics import METRICS
 from temperance.metrics.intervals import Estimate
 from temperance.report.markup import element, joined, table
