@@ -147,7 +147,7 @@ def test_an_impossible_display_is_refused_with_a_message(comparison):
 
 
 def test_other_bad_options_are_refused_with_a_message(comparison, curve):
-    with pytest.raises(InputError, match=r"level must be a number between 0 and 1, such as 0.95; found 95"):
+    with pytest.raises(InputError, match=r"level must be a number between 0 and 1; found 95"):
         ReliabilityDisplay.from_comparison(comparison, level=95)
     with pytest.raises(InputError, match=r"metric must be one of 'accuracy', .*; found 'auc'"):
         ScoresDisplay.from_comparison(comparison, "auc")

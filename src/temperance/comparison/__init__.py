@@ -110,7 +110,7 @@ def compare(
     ignore_index : int, optional
         Label of rows to leave out, such as 255 for pixels without a class.
     folds : int
-        Number of folds of the cross-validation.
+        Number of folds of the cross-validation; with fewer groups, one fold per group.
     bins, confidence, draws, random_state
         As for `metrics.evaluate`; the seed also assigns the folds.
     metric_intervals : bool
@@ -151,9 +151,10 @@ def compare(
     elif test_groups is not None:
         raise InputError("test_groups are those of test rows; found no test_logits. Pass them as groups.")
     else:
-        most, of_what = (len(val), "rows") if val.n_groups is None else (val.n_groups, "groups")
-        wanted = f"from 2 to the number of {of_what}, {most}"
-        check_number("folds", folds, wanted, lambda folds: 2 <= folds <= most, whole=True)
+        n_rows = len(val)
+        wanted = f"from 2 to the number of rows, {n_rows}"
+        check_number("folds", folds, wanted, lambda folds: 2 <= folds <= n_rows, whole=True)
+        folds = min(folds, val.n_groups or n_rows)
         fold = random_folds(len(val), folds, np.random.default_rng(random_state), val.groups)
         evaluated_on = f"{folds}-fold cross-validation"
     if not warn_of_probabilities(val.logits):

@@ -215,7 +215,7 @@ def check_integer(name: str, value: Any, minimum: int) -> int:
 
 def check_fraction(name: str, value: Any) -> float:
     """Return `value` if it lies strictly between 0 and 1."""
-    check_number(name, value, "between 0 and 1, such as 0.95", lambda v: 0 < v < 1)
+    check_number(name, value, "between 0 and 1", lambda v: 0 < v < 1)
     return float(value)
 
 
