@@ -16,7 +16,16 @@ ARGUMENTS = ["--no-sandbox", "--disable-background-networking"]
 def report(tmp_path_factory):
     """Return the report of a comparison of all methods."""
     val, test = (simulate(n_rows=n, n_classes=5, random_state=seed) for n, seed in ((600, 3), (1500, 8)))
-    result = compare(val.logits, val.labels, test.logits, test.labels, "all", draws=50, learning_curve=True)
+    result = compare(
+        val.logits,
+        val.labels,
+        test.logits,
+        test.labels,
+        "all",
+        by=test.labels % 3,
+        draws=50,
+        learning_curve=True,
+    )
     path = tmp_path_factory.mktemp("report") / "report.html"
     write_report(result, path, sources=[Source("val.npz", "validation", 600, "0" * 64)])
     return path, result

@@ -38,3 +38,23 @@ def test_without_groups_nothing_is_said(run, files):
     assert done.code == 0
     assert "groups" not in done.out
     assert "groups" not in json.loads(Path("cal.json").read_text())["fit"]
+
+
+def test_a_check_without_the_groups_of_the_fit_warns(run, grouped, task):
+    run("fit", "val.csv", "--group-column", "patient", "-m", "ts", "-o", "cal.json").succeeded()
+    new = task.logits[:200] + 0.01
+    pandas.DataFrame(new, columns=[f"logit_{k}" for k in range(4)]).assign(
+        label=task.labels[:200], patient=np.arange(200) // 10
+    ).to_csv("new.csv", index=False)
+    done = run("check", "cal.json", "new.csv")
+    assert "in 30 groups; found rows without groups. Pass --group-column." in done.err
+    with_groups = run("check", "cal.json", "new.csv", "--group-column", "patient", "--history", "h.jsonl")
+    assert "--group-column" not in with_groups.err
+    run("check", "cal.json", "new.csv", "--history", "h.jsonl").failed(
+        2, "began with groups; found rows", "Pass --group-column."
+    )
+
+
+def test_a_check_of_the_rows_of_the_fit_warns(run, grouped):
+    run("fit", "val.npz", "-m", "ts", "-o", "cal.json").succeeded()
+    assert "found the rows of the fit" in run("check", "cal.json", "val.npz").err

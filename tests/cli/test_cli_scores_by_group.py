@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from temperance import compare, metrics
+from temperance import compare, make_calibrator, metrics, monitoring
 
 
 @pytest.fixture
@@ -76,3 +76,41 @@ def test_compare_reads_the_groups_of_both_files(folder, task, run):
     )  # fmt: skip
     assert found["nll_gain"]["low"] == pytest.approx(expected.verdict.nll_gain.low)
     assert (found["groups_fitted"], found["groups_judged"]) == (ids.max() + 1, ids.max() + 1)
+
+
+def test_check_shows_calibration_by_hospital(visits, run):
+    logits, labels, patient, hospital = visits
+    run("fit", "visits.csv", "-m", "ts", "-o", "cal.json").succeeded()
+    new = ("check", "cal.json", "visits.csv", "--group-column", "patient", "--by", "hospital")
+    done = run(*new, "--report", "page.html")
+    assert "Calibration by hospital" in done.out
+    assert "between the 3 values" in done.out
+    assert "Gap by group" in Path("page.html").read_text()
+    found = run(*new, "--json").json["by_group"]
+    cal = make_calibrator("ts").fit(logits, labels)
+    with pytest.warns(UserWarning, match="rows of the fit"):
+        expected = monitoring.check(cal, logits, labels, groups=patient, by=hospital).by_group
+    assert found["by"] == "hospital"
+    assert found["p_value"] == pytest.approx(expected.p_value, rel=1e-6)
+    assert {one["value"]: one["n_groups"] for one in found["values"]} == {"north": 20, "south": 19, "hill": 1}
+
+
+def test_compare_shows_and_draws_the_recommended_method_by_hospital(visits, run):
+    logits, labels, patient, hospital = visits
+    words = ("compare", "visits.csv", "-m", "ts", "--group-column", "patient", "--by", "hospital")
+    done = run(*words, "--report", "page.html").succeeded()
+    assert "Calibration by hospital" in done.out
+    page = Path("page.html").read_text()
+    assert 'id="figure-gaps"' in page
+    assert 'id="by-group"' in page
+    found = run(*words, "--json").json
+    ids = [f"p{one}" for one in patient]
+    result = compare(logits, labels, methods=["ts"], groups=ids, by=hospital)
+    expected = result.results[result.recommended].scores.by_group
+    assert found["by_group"]["p_value"] == pytest.approx(expected.p_value, rel=1e-6)
+    # What a user pastes: apply takes no groups, and neither it nor fit takes --by.
+    assert "fit visits.csv -m ts -o cal.json --group-column patient" in page
+    assert "--by" not in page
+    assert page.count("--group-column") == 1
+    run(*words[:2], "-m", "ts", "--report", "plain.html").succeeded()
+    assert 'id="by-group"' not in Path("plain.html").read_text()

@@ -184,7 +184,7 @@ def test_an_alarm_of_earlier_checks_is_reported_as_such(world, path):
 def test_another_calibrator_tolerance_or_alpha_is_refused(world, path):
     _, logits, labels = world
     daily(world, path, 1)
-    other = make_calibrator("ts").fit(logits, labels)
+    other = make_calibrator("ts").fit(logits[:-1], labels[:-1])
     with pytest.raises(InputError, match="must be a history of this calibrator; found checks of another"):
         monitoring.check(other, logits, labels, history=path)
     with pytest.raises(InputError, match=r"began with 0\.02; found 0\.05.*Pass tolerance=0\.02"):

@@ -25,6 +25,7 @@ def sorted_by_class(n_classes, rows):
     return logits[order], labels[order]
 
 
+@pytest.mark.filterwarnings("ignore:check needs rows that the fit has not seen")
 @pytest.mark.parametrize("ordered", [in_turn, sorted_by_class])
 @pytest.mark.parametrize(("n_classes", "rows"), [(2, 16_000), (10, 40_000)])
 @pytest.mark.parametrize("method", ["ts", "bayes-bias"])

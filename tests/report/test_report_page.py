@@ -50,9 +50,9 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def comparison():
     val, test = (simulate(n_rows=n, n_classes=4, random_state=seed) for n, seed in ((400, 3), (500, 8)))
-    return compare(
-        val.logits, val.labels, test.logits, test.labels, methods=["ts", "hts", "ets", "bayes"], **QUICK
-    )
+    by = np.array(["north", HOSTILE])[np.arange(500) % 2]
+    methods = ["ts", "hts", "ets", "bayes"]
+    return compare(val.logits, val.labels, test.logits, test.labels, methods=methods, by=by, **QUICK)
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def page(html):
 def test_every_section_is_there_and_the_diagnostics_are_folded(page, html):
     assert [a["id"] for a in page.all("section")] == list(SECTIONS)
     _, folded = html.split('<details id="diagnostics">')
-    open_at_first = ("verdict", "methods", "production", "labels", "class-reliability")
+    open_at_first = ("verdict", "methods", "production", "labels", "class-reliability", "by-group")
     for key in SECTIONS:
         assert (f'<section id="{key}"' in folded) == (key not in open_at_first)
     assert "open" not in next(a for a in page.all("details") if a.get("id") == "diagnostics")
@@ -114,7 +114,7 @@ def test_every_identifier_is_unique_and_every_reference_has_a_target(page):
 
 def test_every_figure_has_a_text_description(page):
     pictures = page.all("svg")
-    assert len(pictures) == 6 + 4  # one per class
+    assert len(pictures) == 7 + 4  # one per class
     for picture in pictures:
         assert picture["role"] == "img"
     assert len(page.all("desc")) == len(pictures)

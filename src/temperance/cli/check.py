@@ -31,6 +31,7 @@ Examples:
   temperance check cal.json week42.npz
   temperance check cal.json week42.npz --history checks.jsonl
   temperance check cal.json week42.npz --history h.jsonl --report page.html
+  temperance check cal.json week42.csv --group-column patient --by hospital
 
 \b
 With a history, check as often as you like: the probability of a false alarm
@@ -66,7 +67,7 @@ _WIDTH = 78
     default=0.05,
     help="Probability of a false alarm over all checks.",
 )
-@read_options(without=["by"], default_part="test")
+@read_options(default_part="test")
 @force_option
 @output_options("check")
 def check(
@@ -104,16 +105,21 @@ def check(
                 fitted.model_, logits, columns, None,
                 name=rows.name, history=history, tolerance=tolerance, alpha=alpha,
                 from_probs=False if opened.kind == "probs" else None, groups=opened.groups,
+                by=opened.by,
             )  # fmt: skip
     if report is not None:
         from temperance.report.history import write_history
 
         write_history(found, report, title=f"Checks of {calibrator.name}", overwrite=force)
-    command = _command(found, calibrator, rows, as_words(replace(options, labels=None)))
+    command = _command(
+        found, calibrator, rows, as_words(replace(options, labels=None, group_column=None, by=None))
+    )
     say_columns(output, opened)
     output.text(_shown(found, command))
+    output.say_by_group(options.by, found.by_group)
     if report is not None:
         output.say(f"Page: {on_one_line(report)}")
+    by_group = None if found.by_group is None else {"by": options.by} | found.by_group.to_dict()
     output.result(
         file=file_for_json(opened),
         calibrator={"path": str(calibrator), "method": fitted.key},
@@ -121,7 +127,7 @@ def check(
         report=None if report is None else str(report),
         run=command,
         warnings=told,
-        **found.to_dict(),
+        **found.to_dict() | {"by_group": by_group},
     )
     if found.acts:
         raise click.exceptions.Exit(ACT)

@@ -49,7 +49,7 @@ Examples:
 @cli_options.confidence_option
 @cli_options.seed_option
 @cli_options.read_options(
-    without=["part", "from_probs", "by"],
+    without=["part", "from_probs"],
     default_part="val",
     labels="A file with the labels of VAL, if they are not in it.",
 )
@@ -113,6 +113,7 @@ def compare(
             metrics,
             groups=files["validation"].groups,
             test_groups=files["test"].groups if "test" in files else None,
+            by=files.get("test", files["validation"]).by,
             bins=bins,
             folds=folds,
             confidence=confidence,
@@ -141,7 +142,7 @@ def compare(
         ),
     }
     columns = [rows.columns_for_json(file) for file in files.values()]
-    show_comparison(output, result, report, about, force=force, columns=columns)
+    show_comparison(output, result, report, about, force=force, columns=columns, by=options.by)
 
 
 def _with_floor_of(val: RowFile, test: RowFile, output: Output) -> RowFile:
@@ -183,6 +184,7 @@ def _snippets(
     from temperance.report.snippets import Snippets
 
     new = test or Path(f"new{val.suffix}")
+    options, of_test = replace(options, by=None), replace(of_test, group_column=None, by=None)
     commands = {
         method: [
             "# Fit to the validation rows:",
@@ -239,7 +241,7 @@ def _next_step(comparison: Comparison, snippets: Snippets) -> str:
 
 def show_comparison(
     output: Output, comparison: Comparison, report: Path | None, about: dict[str, Any], *, force: bool,
-    columns: Sequence[dict[str, Any]] = (),
+    columns: Sequence[dict[str, Any]] = (), by: str | None = None,
 ) -> None:  # fmt: skip
     """Print the answer, the table and the next step, and write the report; `about` describes its data."""
     from temperance.comparison.table import to_text
@@ -248,6 +250,10 @@ def show_comparison(
     if not output.quiet:
         output.text("\n".join(["", *to_text(comparison), ""]))
     output.say("\n".join([comparison.heading, *comparison.verdict.notes, comparison.why]))
+    by_group = comparison.results[comparison.recommended].scores.by_group
+    if by_group is not None:
+        output.say(by_group.words)
+    output.say_by_group(by, by_group)
     warned: dict[str, list[str]] = {}
     for name, result in comparison.results.items():
         for warning in result.warnings:
@@ -266,5 +272,6 @@ def show_comparison(
     output.result(
         files=[vars(source) | read for source, read in zip(about["sources"], columns, strict=False)],
         report=None if report is None else str(report),
+        by_group=None if by_group is None else {"by": by} | by_group.to_dict(),
         **comparison.to_dict(),
     )

@@ -12,7 +12,6 @@ from temperance.cli.output import Output, new_table, output_options
 from temperance.cli.rows import file_for_json, open_for_calibrator, say_columns
 from temperance.cli.words import confidence_in_words, count, gap_in_words
 from temperance.data.read_options import ReadOptions
-from temperance.errors import on_one_line
 
 if TYPE_CHECKING:
     from temperance.decisions import CostEvaluation
@@ -30,7 +29,6 @@ Examples:
 
 
 MAIN_METRICS = ("accuracy", "nll", "brier", "ece", "overconfidence")
-MAX_VALUES = 20  # of --by in the table
 
 
 @click.command(epilog=EXAMPLES, short_help="Score outputs, calibrated or not, with intervals.")
@@ -114,13 +112,7 @@ def evaluate(
         output.say(f"Cox: {result.tests['cox'].words}")
     else:
         output.say("--all prints every metric, and tests of calibration.")
-    if by_group is not None:
-        head, values = by_group.table()
-        shown = [[on_one_line(cell) for cell in row] for row in values[:MAX_VALUES]]
-        output.say(f"Calibration by {options.by}; gaps are confidence minus accuracy, in points")
-        output.say(new_table(*head, rows=shown))
-        if len(values) > MAX_VALUES:
-            output.say(f"{len(values) - MAX_VALUES:,} more values: --json lists all.")
+    output.say_by_group(options.by, by_group)
     output.result(
         file=file_for_json(rows),
         calibrator=None if fitted is None else {"path": str(calibrator), "method": fitted.key},

@@ -156,13 +156,14 @@ def _next(val: Path, out: Path, options: ReadOptions) -> str:
     from temperance.data.formats import format_of
     from temperance.data.rows_file import parts
 
-    reading = as_words(replace(options, labels=None, part=None))
+    reading = replace(options, labels=None, part=None)
     if options.labels is not None:  # new rows need none
         words = _command("apply", out, f"new{format_of(val)}", "-o", "probs.npz")
+        reading = replace(reading, group_column=None)
     else:
         test = val if "test" in parts(val) else f"test{format_of(val)}"
         words = _command("evaluate", test, "-c", out)
-    return on_one_line(" ".join([words, *reading]))
+    return on_one_line(" ".join([words, *as_words(reading)]))
 
 
 def _read_pairs(words: Sequence[str], wanted: str, known: Collection[str] | None = None) -> dict[str, Any]:

@@ -22,7 +22,7 @@ WRITTEN = ("out", "report", "history")
 """Parameters that name what a command writes; files of other parameters are read, and must exist."""
 _CLASSES_AS_GIVEN = "temperance.classes"  # in the context of a command
 # Options whose names differ from the library arguments that they set.
-_OPTIONS = {"kind": "--input", "overwrite": "--force"}
+_OPTIONS = {"kind": "--input", "overwrite": "--force", "groups": "--group-column"}
 
 
 class ReadOption(click.Option):

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich import box
@@ -27,7 +27,11 @@ from temperance.cli.options import as_option
 from temperance.errors import InputWarning, on_one_line
 from temperance.progress import Report
 
+if TYPE_CHECKING:
+    from temperance.metrics.by_group import CalibrationByGroup
+
 _WIDTH = 80
+MAX_VALUES = 20  # of --by in the table
 
 
 class _Console(Console):
@@ -102,6 +106,17 @@ class Output:
         if not self.as_json:
             self._print(heading)
             self._print(table)
+
+    def say_by_group(self, by: str | None, found: CalibrationByGroup | None) -> None:
+        """Print the calibration by values of the column or array `by`, if it was asked for."""
+        if found is None:
+            return
+        head, values = found.table()
+        shown = [[on_one_line(cell) for cell in row] for row in values[:MAX_VALUES]]
+        self.say(f"Calibration by {on_one_line(by)}; gaps are confidence minus accuracy, in points")
+        self.say(new_table(*head, rows=shown))
+        if len(values) > MAX_VALUES:
+            self.say(f"{len(values) - MAX_VALUES:,} more values: --json lists all.")
 
     def answer(self, *sentences: str) -> None:
         """Show the main result in bold, a sentence on a line; --quiet shows it too."""

@@ -65,6 +65,7 @@ def compare(
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     test_groups: ArrayLike | None = None,
+    by: ArrayLike | None = None,
     classes: Sequence[str] | Sequence[int] | None = None,
     dim: int = -1,
     ignore_index: int | None = None,
@@ -103,6 +104,9 @@ def compare(
         are in one fold, and methods whose fit takes `groups` get them. Intervals and tests take the groups of
         the rows that methods are evaluated on as independent. Arrays with more axes have groups: the entries
         of the first axis.
+    by : (N,) values, optional
+        Values of the rows that methods are evaluated on for which calibration is shown separately, such as
+        the hospital: `scores.by_group` of each result, and a picture in the report.
     classes : sequence of str or int, optional
         Names of the columns, in their order, if labels are names. A DataFrame has its own.
     dim : int
@@ -141,12 +145,20 @@ def compare(
         raise InputError("test_logits and test_labels must be given together; found one of them.")
     axes: dict[str, Any] = {"dim": dim, "ignore_index": ignore_index}
     val = LabelledRows.open(
-        val_logits, val_labels, sample_weight, classes=classes, positions=positions, groups=groups, **axes
+        val_logits,
+        val_labels,
+        sample_weight,
+        classes=classes,
+        positions=positions,
+        groups=groups,
+        by=by if test_labels is None else None,
+        **axes,
     )
     test, fold, evaluated_on = val, None, "the test set"
     if test_labels is not None:
         test = _open_test(
-            val, val_logits, test_logits, test_labels, {"classes": classes, "groups": test_groups} | axes
+            *(val, val_logits, test_logits, test_labels),
+            {"classes": classes, "groups": test_groups, "by": by} | axes,
         )
     elif test_groups is not None:
         raise InputError("test_groups are those of test rows; found no test_logits. Pass them as groups.")
@@ -300,7 +312,8 @@ class _Evaluation:
                     fitted = fit_method(method, self.val, self.fold == held)
                     probs[rows] = predict(fitted, self.val.logits[rows])
         labels, weights = self.test.labels, self.test.weights
-        scores = self.scorer.evaluate(check_rows(probs, labels, weights, groups=self.test.groups))
+        judged = check_rows(probs, labels, weights, groups=self.test.groups, by=self.test.by)
+        scores = self.scorer.evaluate(judged)
         scores = replace(scores, of_first_axis=self.of_first_axis)
         top = probs.argmax(axis=1)
         # A method that keeps the class changes no decision, even if two probabilities round to the same

@@ -51,6 +51,8 @@ class LabelledRows:
         Whether the columns are positions of answers, which have no names.
     groups : array of shape (N,), or None
         The group of each row, numbered from 0: rows that belong together.
+    by : array of shape (N,), or None
+        The values by which rows are scored separately.
 
     Examples
     --------
@@ -65,6 +67,7 @@ class LabelledRows:
     class_names: tuple[str, ...] | None = None
     positions: bool = False
     groups: NDArray[np.intp] | None = None
+    by: NDArray[Any] | None = None
 
     @classmethod
     def open(
@@ -76,6 +79,7 @@ class LabelledRows:
         classes: Any = None,
         positions: bool = False,
         groups: Any = None,
+        by: Any = None,
         dim: int = -1,
         ignore_index: int | None = None,
     ) -> LabelledRows:
@@ -86,12 +90,13 @@ class LabelledRows:
             sample_weight,
             classes=classes,
             groups=groups,
+            by=by,
             dim=dim,
             ignore_index=ignore_index,
         )
         names = None if positions else opened.names
         together = None if opened.groups is None else check_groups(opened.groups, len(opened.columns))
-        return cls(opened.values, opened.columns, opened.weights, names, positions, together)
+        return cls(opened.values, opened.columns, opened.weights, names, positions, together, opened.by)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -104,6 +109,7 @@ class LabelledRows:
             labels=self.labels[rows],
             weights=None if self.weights is None else self.weights[rows],
             groups=None if self.groups is None else self.groups[rows],
+            by=None if self.by is None else self.by[rows],
         )
 
     @property

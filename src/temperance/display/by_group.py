@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from temperance.display.base import Display
 from temperance.display.chart import WIDE, Axis, Chart, Intervals, Rule, robust_limits
 from temperance.errors import InputError, on_one_line
 from temperance.metrics import Evaluation
+
+if TYPE_CHECKING:
+    from temperance.monitoring import Check
 
 MAX_VALUES = 30  # that a figure has room for: those with the most evidence of a gap
 
@@ -48,8 +51,8 @@ class GapsDisplay(Display):
     words: str
 
     @classmethod
-    def from_evaluation(cls, evaluation: Evaluation) -> Self:
-        """Use the gaps of an evaluation with `by`."""
+    def from_evaluation(cls, evaluation: Evaluation | Check) -> Self:
+        """Use the gaps of an evaluation with `by`, or of a check."""
         if evaluation.by_group is None:
             raise InputError("an evaluation must have values of `by`; found none. Pass by=... to evaluate.")
         found = sorted(evaluation.by_group.values[:MAX_VALUES], key=lambda one: -one.gap.value)

@@ -92,6 +92,8 @@ class Labelled:
     """The axis of the classes, if it is not the last."""
     groups: NDArray[np.intp] | None = None
     """The group of each row; the first axis of logits with more than two, unless the caller names others."""
+    by: NDArray[Any] | None = None
+    """The values by which rows are scored separately."""
 
     def rows(self) -> LogitRows:
         """Return the rows, checked in one pass over the logits."""
@@ -151,6 +153,7 @@ def open_labelled(
     dim: int = -1,
     ignore_index: int | None = None,
     groups: Any = None,
+    by: Any = None,
 ) -> Labelled:
     """Open logits with the labels, weights and groups of their rows, checked, without rows to be ignored."""
     opened = open_logits(logits, dim)
@@ -163,7 +166,7 @@ def open_labelled(
                 f"column {name!r} may not be the logits of a class: {why}. Drop the column, or pass "
                 "classes=[...] with the names of all columns if it is one."
             )
-    beside = Beside.open(opened, len(values), labels, sample_weight, groups, ignore_index=ignore_index)
+    beside = Beside.open(opened, len(values), labels, sample_weight, groups, by, ignore_index=ignore_index)
     if beside.kept is not None:
         values = values[beside.kept]
     n_rows, n_classes = values.shape
@@ -171,7 +174,7 @@ def open_labelled(
     weights = check_sample_weight(beside.weights, n_rows)
     as_text = None if names is None else tuple(map(str, names))
     at = None if opened.dim == len(opened.shape) - 1 else opened.dim
-    return Labelled(values, columns, weights, as_text, at, beside.groups)
+    return Labelled(values, columns, weights, as_text, at, beside.groups, beside.by)
 
 
 @dataclass(frozen=True, eq=False)

@@ -243,9 +243,6 @@ def evaluate(
     rows = check_rows(
         probs, labels, sample_weight, classes, dim=dim, ignore_index=ignore_index, groups=groups, by=by
     )
-    by_group = (
-        None if rows.by is None else calibration_by_group(rows, check_fraction("confidence", confidence))
-    )
     scorer = Scorer(bins, confidence, draws, random_state)
     if callable(progress):
         result = scorer.evaluate(rows, progress)
@@ -253,7 +250,7 @@ def evaluate(
         with reporting("Evaluating", progress) as report:
             result = scorer.evaluate(rows, lambda share: report("intervals", share))
     of_first_axis = groups is None and rows.groups is not None
-    return replace(result, of_first_axis=of_first_axis, by_group=by_group)
+    return replace(result, of_first_axis=of_first_axis)
 
 
 @dataclass
@@ -282,6 +279,7 @@ class Scorer:
         What several metrics share is done once: the fit of recalibrators, which gives the parts of losses and
         tells which residuals are plausible, and the resamples, which give the noise of calibration errors.
         """
+        by_group = None if rows.by is None else calibration_by_group(rows, self.confidence)
         generator = random_generator("random_state", self.random_state)
         n_rows, n_classes = rows.probs.shape
         fold = random_folds(n_rows, _FOLDS, generator, rows.groups)
@@ -319,6 +317,7 @@ class Scorer:
             *(n_rows, n_classes, self.bins, self.confidence, self.draws),
             all_tests(rows, self.confidence),
             n_groups,
+            by_group=by_group,
         )
 
     def _own_estimate(

@@ -16,14 +16,26 @@ from markupsafe import escape
 from numpy.typing import NDArray
 
 from temperance.calibrators.estimator import model_of
+from temperance.calibrators.fit_record import is_fitted_on
 from temperance.core.arrays import Indices, Vector
 from temperance.core.blocks import BFloat16, read_blocks
-from temperance.errors import InputError, Remedy
+from temperance.core.logit_rows import LogitRows
+from temperance.core.objective import FitData
+from temperance.errors import InputError, InputWarning, Remedy, warn_user
 from temperance.files import utc_now
-from temperance.formulas.model import Model, axis_of_classes, check_columns, check_kind, logits_for
+from temperance.formulas.model import (
+    Model,
+    apply_to_rows,
+    axis_of_classes,
+    check_columns,
+    check_kind,
+    logits_for,
+)
 from temperance.inputs.containers import Beside, Logits, names_of, open_logits
 from temperance.inputs.labels import Names, check_labels
 from temperance.inputs.validation import check_number, check_sample_weight
+from temperance.metrics.by_group import CalibrationByGroup, calibration_by_group
+from temperance.metrics.predictions import Predictions
 from temperance.monitoring import words
 from temperance.monitoring.change import (
     KEEP,
@@ -39,7 +51,7 @@ from temperance.monitoring.change import (
     labels_to_refit,
 )
 from temperance.monitoring.evidence import cumulate, evidence_of
-from temperance.monitoring.gaps import Gap, expected_accuracy, recent_gaps
+from temperance.monitoring.gaps import CONFIDENCE, Gap, expected_accuracy, recent_gaps
 from temperance.monitoring.history import Record, open_history
 from temperance.monitoring.shift import Shift, compare_with_baseline
 from temperance.monitoring.sums import TOLERANCE, Limits, PredictionSums, allowed, sum_rows
@@ -100,6 +112,8 @@ class Check:
         Incomplete lines of the history, which are skipped.
     class_names : tuple of str
         Names of the classes.
+    by_group : CalibrationByGroup or None
+        Calibration for each value of `by`, in the rows of this check alone.
     limits : Limits
         The allowed mean residuals, of the gap and of each class.
     records : tuple of Record
@@ -140,6 +154,7 @@ class Check:
     equal_logits: str | None
     torn_lines: tuple[int, ...]
     class_names: tuple[str, ...]
+    by_group: CalibrationByGroup | None
     limits: Limits = field(repr=False)
     records: tuple[Record, ...] = field(repr=False)
 
@@ -198,6 +213,7 @@ class Check:
             if name not in ("frequencies", "class_names", "limits", "records"):
                 plain[name] = asdict(value) if isinstance(value, (Change, Labels, Shift)) else value
         plain["gaps"] = [asdict(gap) for gap in self.gaps]
+        plain["by_group"] = None if self.by_group is None else self.by_group.to_dict()
         return plain
 
 
@@ -208,6 +224,7 @@ def check(
     *,
     sample_weight: Any = None,
     groups: Any = None,
+    by: Any = None,
     history: str | Path | None = None,
     tolerance: float = TOLERANCE,
     alpha: float = ALPHA,
@@ -236,6 +253,9 @@ def check(
         The group of each row, such as its patient or document, if rows of a group are not independent. A
         group counts as one row, with the mean of its rows. By default the entries of the first axis, if the
         logits have more than two, such as images. All checks of a history have groups, or none has.
+    by : (N,) values, optional
+        Values for which the calibration of labelled rows is shown separately, such as the hospital, as in
+        `metrics.evaluate`: `by_group` of the result. It is about these rows alone, not about the history.
     history : path, optional
         File of earlier checks, to which this one is appended; created if missing. The evidence continues
         from it.
@@ -286,7 +306,7 @@ def check(
     logits, from_probs = logits_for(model, logits, from_probs)
     return check_labelled(
         model, logits, labels, names, history, tolerance, alpha, dim, name, from_probs, sample_weight, groups,
-        ignore_index,
+        ignore_index, by,
     )  # fmt: skip
 
 
@@ -304,6 +324,7 @@ def check_labelled(
     sample_weight: Any = None,
     groups: Any = None,
     ignore_index: int | None = None,
+    by: Any = None,
 ) -> Check:
     """Check rows whose labels are among these class names; without names, labels are column indices.
 
@@ -317,9 +338,19 @@ def check_labelled(
     check_columns(model, opened.shape, opened.dim)
     if not len(opened.values):
         raise InputError("check needs rows; found none. Pass the logits of at least one row.")
-    values, columns, weights, together = _open_beside(
-        opened, labels, names, sample_weight, groups, ignore_index
-    )
+    values, columns, beside = _open_beside(opened, labels, names, sample_weight, groups, by, ignore_index)
+    weights, together = check_sample_weight(beside.weights, len(values)), beside.groups
+    _warn_of_rows(model, values, columns, together)
+    by_group = None
+    if beside.by is not None and columns is not None:
+        rows = Predictions(
+            apply_to_rows(model, "predict_proba", values),
+            columns,
+            np.ones(len(values)) if weights is None else weights,
+            together,
+            beside.by,
+        )
+        by_group = calibration_by_group(rows if weights is None else rows.take(weights > 0), CONFIDENCE)
     rows_digest, predictions, labelled = sum_rows(model, limits, values, columns, weights, together)
     pending = Record(
         calibrator=_digest(model),
@@ -340,9 +371,9 @@ def check_labelled(
         if alike and (pending.name or _differ(values)):
             same = (record.date for record in alike if _has_same_rows(pending, record))
             if counted_before := next(same, None):
-                found = _judge(model, limits, pending, past.records)
+                found = _judge(model, limits, pending, past.records, by_group)
                 return replace(found, counted_before=counted_before, torn_lines=past.torn_lines)
-        found = _judge(model, limits, pending, (*past.records, pending))
+        found = _judge(model, limits, pending, (*past.records, pending), by_group)
         others = (record.date for record in alike if not _has_labels_for(pending, record))
         if len(values) >= MIN_RECOGNISED:
             found = replace(found, equal_logits=next(others, None))
@@ -363,23 +394,39 @@ def _open_beside(
     names: Names | None,
     sample_weight: Any,
     groups: Any,
+    by: Any,
     ignore_index: int | None,
-) -> tuple[NDArray[Any] | BFloat16, Indices | None, Vector | None, Indices | None]:
-    """Return the rows that are not to be ignored: values, labels as columns, weights, and group numbers.
+) -> tuple[NDArray[Any] | BFloat16, Indices | None, Beside]:
+    """Return the rows that are not to be ignored: values, labels as columns, and what else they have.
 
     A check may have a single group: a history has others.
     """
+    if by is not None and labels is None:
+        raise InputError("by needs labels, which show where the calibrator is wrong. Pass labels.")
     values = opened.values
     beside = Beside.open(
-        opened, len(values), labels, sample_weight, groups, ignore_index=ignore_index, min_groups=1
+        opened, len(values), labels, sample_weight, groups, by, ignore_index=ignore_index, min_groups=1
     )
-    together = beside.groups
     if beside.kept is not None:
         values = values[beside.kept]
-        together = None if together is None else np.unique(together, return_inverse=True)[1]
+        if beside.groups is not None:
+            beside = replace(beside, groups=np.unique(beside.groups, return_inverse=True)[1])
     n_rows, n_classes = values.shape
     columns = None if labels is None else check_labels(beside.labels, n_rows, n_classes, names)
-    return values, columns, check_sample_weight(beside.weights, n_rows), together
+    return values, columns, beside
+
+
+def _warn_of_rows(
+    model: Model, values: NDArray[Any] | BFloat16, columns: Indices | None, groups: Indices | None
+) -> None:
+    """Warn of rows without the groups that those of the fit had, and of the rows of the fit."""
+    if model.n_groups is not None and groups is None:
+        fact = f"the rows of the fit were in {model.n_groups:,} groups; found rows without groups."
+        advice = "If these rows belong together too, chance is larger than the check assumes: pass groups."
+        warn_user(InputWarning(fact, advice, Remedy("groups", (None,))))
+    if columns is not None and is_fitted_on(model, FitData(LogitRows(values, columns), None)):
+        fact = "check needs rows that the fit has not seen; found the rows of the fit."
+        warn_user(InputWarning(fact, "A fit describes its own rows best: pass other rows."))
 
 
 def _sha256(array: NDArray[Any]) -> str:
@@ -415,8 +462,9 @@ def _check_same(pending: Record, record: Record, path: Path | None) -> None:
         begun, now = ("groups" if one.groups else "rows" for one in (record, pending))
         raise InputError(
             f"all checks of a history must count groups, or all must count rows: {path} began with {begun}; "
-            f"found {now}. Pass groups as before, or begin a new history. The first axis of logits with more "
-            "than two are groups."
+            f"found {now}. Begin a new history, or check as before. The entries of the first axis of logits "
+            "with more than two are groups.",
+            remedy=Remedy("groups", (None,)) if record.groups else None,
         )
     for argument in ("tolerance", "alpha"):
         begun, value = getattr(record, argument), getattr(pending, argument)
@@ -471,7 +519,13 @@ def _predictions_of(records: Sequence[Record]) -> list[PredictionSums]:
     return kept
 
 
-def _judge(model: Model, limits: Limits, pending: Record, records: Sequence[Record]) -> Check:
+def _judge(
+    model: Model,
+    limits: Limits,
+    pending: Record,
+    records: Sequence[Record],
+    by_group: CalibrationByGroup | None,
+) -> Check:
     """Return what all checks show together, and what to do after the pending one."""
     checks = [record for record in records if record.labelled is not None]
     sums = [record.labelled for record in checks if record.labelled is not None]
@@ -527,6 +581,7 @@ def _judge(model: Model, limits: Limits, pending: Record, records: Sequence[Reco
         torn_lines=(),
         # "class 3" in a sentence, where "3" would be a number.
         class_names=tuple(f"class {name}" if name.isdecimal() else name for name in names),
+        by_group=by_group,
         limits=limits,
         records=tuple(records),
     )

@@ -34,6 +34,8 @@ def sentences(check: Check) -> list[str]:
     ]
     if check.groups:
         said.append("A group counts as one row, with the mean of its rows.")
+    if check.by_group is not None:
+        said.append(f"{check.by_group.words} This is about the rows of this check alone.")
     if check.counted_before is not None:
         said.append(f"These rows were checked on {check.counted_before[:10]} and are not counted again.")
     if check.equal_logits is not None:

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from temperance.calibrators import CALIBRATORS
 from temperance.core.arrays import Indices, Vector
+from temperance.display import GapsDisplay
 from temperance.display.chart import WIDE, Axis, Chart, Intervals, Line, Mark, Rule, robust_limits
 from temperance.files import write_atomically
 from temperance.monitoring import Check
@@ -44,6 +45,8 @@ def render_history(check: Check, *, title: str = "Checks of a calibrator") -> st
     charts = {"evidence": evidence_chart(check, at), "gap": gap_chart(check, at)} if at.size else {}
     charts["confidence"] = confidence_chart(check)
     charts["shares"] = shares_chart(check)
+    if check.by_group is not None:
+        charts["gaps"] = GapsDisplay.from_evaluation(check).chart()
     body = element(
         "main",
         element("h1", title),

@@ -338,6 +338,18 @@ def _class_reliability(report: Report) -> Markup:
     return element("p", intro) + element("div", *panels, class_="panels")
 
 
+def _by_group(report: Report) -> Markup:
+    """Draw the gap for each value of `by`, with the recommended method."""
+    comparison = report.comparison
+    scores = comparison.results[comparison.recommended].scores
+    if report.at_chance or scores.by_group is None:
+        return Markup("")
+    shown = display.GapsDisplay.from_evaluation(scores)
+    head, rows = scores.by_group.table()
+    listed = [row for row in rows if row[0] in shown.values]
+    return figure("gaps", shown.chart()) + table(head, listed, "Calibration by group; gaps in points")
+
+
 # ---- diagnostics
 
 _COLUMNS = sorted(  # losses and errors first, which a method is chosen by
@@ -482,6 +494,7 @@ SECTIONS = {
     "production": Section("Use it", _snippets),
     "labels": Section("Would more labels help?", _labels),
     "class-reliability": Section("Reliability by class", _class_reliability),
+    "by-group": Section("Calibration by group", _by_group),
     "automation": Section("Predictions that need no person", _automation, folded=True),
     "scores": Section("All scores", _scores, folded=True),
     "tests": Section("Test of calibration", _cox, folded=True),
