@@ -136,7 +136,7 @@ def test_labels_are_turned_into_columns_once(folder, run, names):
     run("fit", "val.csv", "-m", "ts", "-o", "cal.json", *reading).succeeded()
     told = json.loads(run("check", "cal.json", "new.csv", "--history", "h.jsonl", "--json", *reading).out)
     evaluated = run("evaluate", "new.csv", "-c", "cal.json", "--draws", "2", "--json", *reading).json
-    assert told["change"]["right"] == pytest.approx(evaluated["metrics"]["accuracy"]["value"], abs=1e-12)
+    assert told["change"]["accuracy"] == pytest.approx(evaluated["metrics"]["accuracy"]["value"], abs=1e-12)
 
     calibrator = load("cal.json")
     assert calibrator.class_names_ == tuple(map(str, names))
@@ -146,4 +146,4 @@ def test_labels_are_turned_into_columns_once(folder, run, names):
     assert sums[0]["labels"] == sums[1]["labels"] == np.bincount(task.labels[800:]).tolist()
     compared = run("compare", "val.csv", "new.csv", "-m", "ts", "--json", *reading).json
     accuracy = compared["methods"]["ts"]["scores"]["accuracy"]["value"]
-    assert accuracy == pytest.approx(found.change.right, abs=1e-12)
+    assert accuracy == pytest.approx(found.change.accuracy, abs=1e-12)

@@ -205,7 +205,7 @@ def test_one_object_feeds_python_json_and_the_printed_comparison(compared):
     verdict, told = compared.verdict, json.loads(json.dumps(compared.to_dict()))
     assert told["verdict"] == str(verdict) == " ".join(verdict.sentences)
     assert told["outcome"] == verdict.outcome
-    assert told["before"]["said"] == verdict.before.confidence
+    assert told["before"]["confidence"] == verdict.before.confidence
     assert told["nll_gain"]["low"] == verdict.nll_gain.low
     shown = " ".join(str(compared).split())
     assert all(sentence in shown for sentence in verdict.sentences)

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import softmax
 
-from temperance import InputError, make_calibrator, monitoring
+from temperance import InputError, make_calibrator, metrics, monitoring
 from temperance.data import simulate
 from temperance.formulas.fit_record import FitRecord
 from temperance.monitoring.change import estimate_change
@@ -22,8 +22,8 @@ def test_an_unchanged_calibrator_is_kept(world):
     assert found.words.startswith("Keep the calibrator: 6,000 labelled rows show no change")
     assert found.change.gap_low <= found.change.gap <= found.change.gap_high
     probs = world[0].predict_proba(world[1])
-    assert found.change.said == pytest.approx(probs.max(axis=1).mean())
-    assert found.change.right == pytest.approx((probs.argmax(axis=1) == world[2]).mean())
+    assert found.change.confidence == pytest.approx(probs.max(axis=1).mean())
+    assert found.change.accuracy == pytest.approx((probs.argmax(axis=1) == world[2]).mean())
 
 
 def test_wrong_labels_ask_for_a_new_fit_with_a_number_of_labels(world, noisy):
@@ -220,3 +220,13 @@ def test_no_rows_and_fits_without_a_baseline_are_refused(world):
     model = world[0].model_
     with pytest.raises(InputError, match="Fit it again with this version"):
         monitoring.check(replace(model, record=FitRecord()), np.zeros((3, model.n_classes)))
+
+
+def test_the_gap_has_the_same_sign_everywhere(world):
+    calibrator, logits, labels = world
+    probs = calibrator.predict_proba(logits)
+    expected = metrics.evaluate(probs, labels)["overconfidence"].value
+    found = monitoring.check(calibrator, logits, labels)
+    assert found.change.gap == found.gaps[0].gap == pytest.approx(expected, abs=1e-12)
+    assert found.gaps[0].low < expected < found.gaps[0].high
+    assert found.gaps[0].confidence - found.gaps[0].accuracy == pytest.approx(expected, abs=1e-12)

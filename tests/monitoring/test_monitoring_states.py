@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from temperance import monitoring
-from temperance.monitoring.gaps import gap_interval
+from temperance.monitoring.gaps import gap_of
 from temperance.report.history import confidence_chart, render_history
 
 
@@ -19,7 +19,7 @@ def a_gap(checks):
         sum(value)
         for value in zip(*((one.rows, one.residuals[0], one.squares[0]) for one in checks), strict=True)
     )
-    return gap_interval(rows, residuals, squares)
+    return gap_of(rows, residuals, squares)[1:]
 
 
 def with_wrong_labels(world, part, share, seed):

@@ -116,8 +116,7 @@ class Calibration:
 
     def to_dict(self) -> dict[str, float]:
         """Return the numbers, ready for JSON."""
-        said = {"said": self.confidence, "right": self.accuracy, "gap": self.gap}
-        return said | {"nll": self.nll, "ece": self.ece}
+        return asdict(self) | {"gap": self.gap}
 
 
 @dataclass(frozen=True)

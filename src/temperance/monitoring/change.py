@@ -16,7 +16,7 @@ from scipy.stats import chi2, norm
 
 from temperance.core.arrays import Vector
 from temperance.monitoring.evidence import cumulate, evidence_of
-from temperance.monitoring.gaps import CONFIDENCE, gap_interval
+from temperance.monitoring.gaps import CONFIDENCE, gap_of
 from temperance.monitoring.sums import LabelledSums, Limits
 
 KEEP, WATCH, ADAPT, REFIT, INSPECT, LABEL = "keep", "watch", "adapt", "refit", "inspect", "label"
@@ -82,10 +82,10 @@ class Change:
     ----------
     rows : float
         Number of rows; weighted ones count as their share.
-    said, right : float
-        Mean confidence, and share of rows whose predicted class is right.
+    confidence, accuracy : float
+        Mean confidence, and share of rows whose predicted class is correct.
     gap, gap_low, gap_high : float
-        `right - said`, with a 95% interval.
+        `confidence - accuracy`, with a 95% interval: above 0 is overconfident.
     log_temperature, log_temperature_error : float
         Logarithm of the additional temperature that fits these rows, with its standard error, adjusted for
         class frequencies. Above 0: overconfident.
@@ -108,13 +108,13 @@ class Change:
     >>> change = monitoring.check(cal, logits[kept], labels[kept]).change
     >>> change.explanation, [found.column for found in change.classes]
     ('class frequencies', [0, 1])
-    >>> f"said {change.said:.1%}, right {change.right:.1%}"
-    'said 79.7%, right 78.8%'
+    >>> f"confidence {change.confidence:.1%}, accuracy {change.accuracy:.1%}"
+    'confidence 79.7%, accuracy 78.8%'
     """
 
     rows: float
-    said: float
-    right: float
+    confidence: float
+    accuracy: float
     gap: float
     gap_low: float
     gap_high: float
@@ -157,17 +157,16 @@ class Labels:
 
 def estimate_change(sums: LabelledSums, limits: Limits) -> Change:
     """Estimate what has changed since the fit."""
-    low, high = gap_interval(sums.rows, sums.residuals[0], sums.squares[0])
+    gap, low, high = gap_of(sums.rows, sums.residuals[0], sums.squares[0])
     score = sums.score.copy()
     score[1:] -= sums.rows * np.bincount(limits.class_groups, limits.at_fit[1:])
     inflation = 1 + sums.rows / limits.fit_rows
     log_beta, error = _log_beta(score, sums.information)
-    said = sums.confidence / sums.rows
     return Change(
         rows=sums.rows,
-        said=said,
-        right=sums.accuracy,
-        gap=sums.accuracy - said,
+        confidence=sums.confidence / sums.rows,
+        accuracy=sums.accuracy,
+        gap=gap,
         gap_low=low,
         gap_high=high,
         log_temperature=-log_beta,
@@ -205,7 +204,7 @@ def _explain(
     both = _gain(score, information)
     without_confidence = (both - _gain(score[1:], information[1:, 1:])) / (inflation * dispersion)
     without_classes = (both - _gain(score[:1], information[:1, :1])) / (inflation * dispersion)
-    gap_is_allowed = limits.low[0] <= gap[0] and gap[1] <= limits.high[0]
+    gap_is_allowed = limits.gap[0] <= gap[0] and gap[1] <= limits.gap[1]
     classes_suffice = gap_is_allowed or without_confidence <= chi2.ppf(1 - ADEQUATE, 1)
     free = np.linalg.matrix_rank(information[1:, 1:], hermitian=True)
     most_by_chance = chi2.ppf(1 - ADEQUATE, max(int(free), 1))
@@ -261,8 +260,8 @@ def action_for(change: Change, limits: Limits) -> str:
     Where the classifier is as confident as before and much of its accuracy is gone, calibration is not what
     is wrong. The accuracy counts as the upper end of its interval.
     """
-    expected, chance = min(change.said, limits.baseline.accuracy), 1 / (len(limits.at_fit) - 1)
-    if expected - change.right - (change.gap_high - change.gap) > LOST * max(expected - chance, 0.0):
+    expected, chance = min(change.confidence, limits.baseline.accuracy), 1 / (len(limits.at_fit) - 1)
+    if expected - change.accuracy - (change.gap - change.gap_low) > LOST * max(expected - chance, 0.0):
         return INSPECT
     return ADAPT if change.explanation == "class frequencies" else REFIT
 

@@ -87,7 +87,7 @@ class Check:
     alpha, tolerance : float
         Probability of a false alarm over all checks, and tolerated difference.
     gap_limits : tuple of two floats
-        The allowed gap: tolerance, gap at the fit, and uncertainty of the fit.
+        The allowed confidence minus accuracy: tolerance, gap at the fit, and uncertainty of the fit.
     gaps : tuple of Gap
         The last labelled check, and each since the last good one, up to five; checks together that are
         outside the allowed range; all checks. A check is good if its gap is within the allowed range.
@@ -566,7 +566,7 @@ def _judge(
         highest_log_e=highest,
         alpha=pending.alpha,
         tolerance=limits.tolerance,
-        gap_limits=(float(limits.low[0]), float(limits.high[0])),
+        gap_limits=limits.gap,
         gaps=gaps,
         expected_accuracy=None
         if pending.labelled is not None

@@ -26,7 +26,7 @@ MAX_LISTED = 5  # checks since the last good one that are told one by one
 
 @dataclass(frozen=True)
 class Gap:
-    """Accuracy minus mean confidence of one check, or of several together.
+    """Mean confidence minus accuracy of one check, or of several together.
 
     Attributes
     ----------
@@ -36,10 +36,10 @@ class Gap:
         Name of the rows, if it is one check, and its date.
     rows : float
         Number of rows; weighted ones count as their share.
-    said, right : float
-        Mean confidence, and share of rows whose predicted class is right.
+    confidence, accuracy : float
+        Mean confidence, and share of rows whose predicted class is correct.
     gap, low, high : float
-        `right - said`, with a 95% interval.
+        `confidence - accuracy`, with a 95% interval: above 0 is overconfident.
     outside : bool
         Whether the whole interval is outside the allowed range.
 
@@ -51,27 +51,30 @@ class Gap:
     >>> cal = TemperatureScaling().fit(task.logits[:1000], task.labels[:1000])
     >>> (last,) = monitoring.check(cal, task.logits[1000:], task.labels[1000:], name="week 42").gaps
     >>> last.name, f"{last.gap:+.3f} ({last.low:+.3f} to {last.high:+.3f})", last.outside
-    ('week 42', '-0.002 (-0.018 to +0.014)', False)
+    ('week 42', '+0.002 (-0.014 to +0.018)', False)
     """
 
     checks: int
     name: str
     date: str
     rows: float
-    said: float
-    right: float
+    confidence: float
+    accuracy: float
     gap: float
     low: float
     high: float
     outside: bool
 
 
-def gap_interval(rows: float, total: float, squares: float) -> tuple[float, float]:
-    """Return an interval of the mean residual; an added row with residual 1 keeps it wide for few rows."""
-    mean = total / rows
-    variance = (max(squares - rows * mean**2, 0.0) + 1) / (rows + 1)
+def gap_of(rows: float, residuals: float, squares: float) -> tuple[float, float, float]:
+    """Return the gap and its interval, from sums of 1[y = t] - p_t, which is the gap of a row negated.
+
+    An added row with residual 1 keeps the interval wide for few rows.
+    """
+    gap = -residuals / rows
+    variance = (max(squares - rows * gap**2, 0.0) + 1) / (rows + 1)
     half = QUANTILE * np.sqrt(variance / rows)
-    return max(-1.0, float(mean - half)), min(1.0, float(mean + half))
+    return float(gap), max(-1.0, float(gap - half)), min(1.0, float(gap + half))
 
 
 def recent_gaps(checks: Sequence[Record], start: int, limits: Limits) -> tuple[Gap, ...]:
@@ -80,23 +83,24 @@ def recent_gaps(checks: Sequence[Record], start: int, limits: Limits) -> tuple[G
     Checks together are told if they are outside the allowed range, and all checks always. `start` is the
     first of the checks that differ most.
     """
-    number, low, high = len(checks), limits.low[0], limits.high[0]
+    number, (lowest, highest) = len(checks), limits.gap
     sums = np.array([_sums_of_gap(check.labelled) for check in checks if check.labelled is not None])
 
-    def gap_of(first: int, end: int = number) -> Gap:
-        rows, confidence, residuals, squares = sums[first:end].sum(axis=0).tolist()
-        ends = gap_interval(rows, residuals, squares)
-        said, gap = confidence / rows, residuals / rows
-        name = checks[first].name if end - first == 1 else ""
-        outside = bool(ends[1] < low or ends[0] > high)
-        return Gap(end - first, name, checks[first].date, rows, said, said + gap, gap, *ends, outside)
+    def from_check(first: int, end: int = number) -> Gap:
+        rows, total, residuals, squares = sums[first:end].sum(axis=0).tolist()
+        gap, low, high = gap_of(rows, residuals, squares)
+        confidence, name = total / rows, checks[first].name if end - first == 1 else ""
+        seen = confidence, confidence - gap, gap, low, high
+        return Gap(end - first, name, checks[first].date, rows, *seen, bool(high < lowest or low > highest))
 
-    means: Vector = sums[:, 2] / sums[:, 0]
-    good = np.flatnonzero((low <= means) & (means <= high))
+    each_gap: Vector = -sums[:, 2] / sums[:, 0]
+    good = np.flatnonzero((lowest <= each_gap) & (each_gap <= highest))
     begin = min(int(good[-1]) + 1 if good.size else 0, number - 1)
-    each = [gap_of(i, i + 1) for i in range(max(begin, number - MAX_LISTED), number)]
-    together = [gap_of(first) for first in sorted({begin, start, max(number - LAST, 0)} - {0, number - 1})]
-    every = [gap_of(0)] if number > 1 else []
+    each = [from_check(i, i + 1) for i in range(max(begin, number - MAX_LISTED), number)]
+    together = [
+        from_check(first) for first in sorted({begin, start, max(number - LAST, 0)} - {0, number - 1})
+    ]
+    every = [from_check(0)] if number > 1 else []
     return (*each, *(gap for gap in together if gap.outside), *every)
 
 

@@ -3,7 +3,7 @@
 Without labels: counts of rows by confidence, entropy and predicted class. With labels also sums of the
 residuals. Those of a row with probabilities p, predicted class t and label y are
 
-    gap        1[y = t] - p_t
+    -gap       1[y = t] - p_t
     class k    1[y = k] - p_k
 
 All lie in [-1, 1] and have mean 0 if the probabilities are right. Everything else is computed from the sums,
@@ -84,6 +84,11 @@ class Limits:
     """The number of rows of the baseline; the effective number, if their weights differ."""
     class_groups: Indices
     """The group of each class: one for each of the most frequent at the fit, one for all others."""
+
+    @property
+    def gap(self) -> tuple[float, float]:
+        """The allowed confidence minus accuracy, which is the first mean residual negated."""
+        return -float(self.high[0]), -float(self.low[0])
 
     @property
     def of_positions(self) -> bool:

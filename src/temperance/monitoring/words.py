@@ -48,7 +48,7 @@ def sentences(check: Check) -> list[str]:
 
 def points(share: float) -> str:
     """Return a difference in percentage points."""
-    return f"{100 * share:+.1f}"
+    return f"{round(100 * share, 1) + 0.0:+.1f}"  # without -0.0
 
 
 def e_value(log_e: float) -> str:
@@ -81,7 +81,7 @@ def _verdict(check: Check) -> str:
         number = f"about {_rows(check, check.labels.number)}"
         return f"Act: the predictions differ from those at the fit. Label {number} and check them."
     if check.action == INSPECT and check.change is not None:
-        now, then = 100 * check.change.right, 100 * check.limits.baseline.accuracy
+        now, then = 100 * check.change.accuracy, 100 * check.limits.baseline.accuracy
         return (
             f"Act: {now:.1f}% of the predictions are correct, after {then:.1f}% at the fit. That is no "
             "matter of calibration: check that the columns have the order of the fit, that the labels belong "
@@ -98,8 +98,8 @@ def _verdict(check: Check) -> str:
 def _of_gaps(check: Check) -> Iterator[str]:
     for gap in check.gaps:
         yield (
-            f"{_checks(check, gap)}: mean confidence {100 * gap.said:.1f}%, accuracy "
-            f"{100 * gap.right:.1f}%, a gap of {points(gap.gap)} points (95% interval "
+            f"{_checks(check, gap)}: mean confidence {100 * gap.confidence:.1f}%, accuracy "
+            f"{100 * gap.accuracy:.1f}%, a gap of {points(gap.gap)} points (95% interval "
             f"{points(gap.low)} to {points(gap.high)})."
         )
     if check.gaps:

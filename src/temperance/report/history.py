@@ -13,9 +13,8 @@ from temperance.display import GapsDisplay
 from temperance.display.chart import WIDE, Axis, Chart, Intervals, Line, Mark, Rule, robust_limits
 from temperance.files import write_atomically
 from temperance.monitoring import Check
-from temperance.monitoring.gaps import gap_interval
+from temperance.monitoring.gaps import gap_of
 from temperance.monitoring.history import Record
-from temperance.monitoring.sums import LabelledSums
 from temperance.monitoring.words import e_value, points
 from temperance.report.markup import element, html_document, joined, table
 from temperance.report.svg import figure
@@ -66,7 +65,7 @@ def _table(check: Check) -> Markup:
     some = f", the last {len(shown)} of {len(check.records)}" if first else ""
     rows = [_row(number, record) for number, record in enumerate(shown, first + 1)]
     counted = "groups" if check.groups else "rows"
-    head = ["check", "date", counted, "says, %", "is right, %", "gap", "e-value", "advice"]
+    head = ["check", "date", counted, "confidence, %", "accuracy, %", "gap", "e-value", "advice"]
     return table(head, rows[::-1], f"Newest first{some}")
 
 
@@ -76,7 +75,7 @@ def _row(number: int, record: Record) -> list[str]:
     sums = record.labelled
     if sums is None:
         return [name, date, f"{record.predictions.rows:,.0f}", "", "", "", "", record.action]
-    gap, low, high = _gap_of(sums)
+    gap, low, high = gap_of(sums.rows, sums.residuals[0], sums.squares[0])
     return [
         name,
         date,
@@ -87,12 +86,6 @@ def _row(number: int, record: Record) -> list[str]:
         e_value(record.log_e),
         record.action,
     ]
-
-
-def _gap_of(sums: LabelledSums) -> tuple[float, float, float]:
-    """Return the gap of a check in its own rows, and its interval."""
-    gap = float(sums.residuals[0]) / sums.rows
-    return gap, *gap_interval(sums.rows, sums.residuals[0], sums.squares[0])
 
 
 def evidence_chart(check: Check, at: Indices) -> Chart:
@@ -119,8 +112,9 @@ def evidence_chart(check: Check, at: Indices) -> Chart:
 
 
 def gap_chart(check: Check, at: Indices) -> Chart:
-    """Return accuracy minus confidence of the labelled checks, with intervals and limits."""
-    gaps = 100 * np.array([_gap_of(sums) for i in at if (sums := check.records[i].labelled) is not None])
+    """Return confidence minus accuracy of the labelled checks, with intervals and limits."""
+    labelled = [sums for i in at if (sums := check.records[i].labelled) is not None]
+    gaps = 100 * np.array([gap_of(sums.rows, sums.residuals[0], sums.squares[0]) for sums in labelled])
     low, high = (100 * limit for limit in check.gap_limits)
     tips = [
         f"{_told(check, i)}: {points(gap[0] / 100)} points" for i, gap in zip(at.tolist(), gaps, strict=True)
@@ -133,9 +127,9 @@ def gap_chart(check: Check, at: Indices) -> Chart:
         ),
     ]
     return Chart(
-        "Accuracy minus confidence",
-        "Accuracy minus mean confidence, in percentage points, with 95% "
-        "intervals for the rows of each check. Below 0 the calibrator is overconfident.",
+        "Confidence minus accuracy",
+        "Mean confidence minus accuracy, in percentage points, with 95% "
+        "intervals for the rows of each check. Above 0 the calibrator is overconfident.",
         _dates(check),
         Axis("gap, points", robust_limits(*gaps.T, keep=[*gaps[:, 0], 1.5 * low, 1.5 * high])),
         marks,
