@@ -12,8 +12,8 @@ from test_cli_terminal import on_terminal  # noqa: F401  a fixture
 
 from temperance import CALIBRATORS, load
 from temperance.cli.output import Output
-from temperance.cli.words import percent
 from temperance.data.read_options import ReadOptions
+from temperance.errors import percent
 
 EVALUATE = ("evaluate", "test.npz", "--draws", 20)
 

@@ -19,7 +19,7 @@ from temperance.cli.options import (
     read_options,
 )
 from temperance.cli.output import Output, output_options
-from temperance.cli.rows import file_for_json, open_for_calibrator, say_columns
+from temperance.cli.rows import calibrator_for_json, file_for_json, open_for_calibrator, say_columns
 from temperance.data.read_options import ReadOptions
 from temperance.errors import on_one_line
 
@@ -116,7 +116,7 @@ def check(
         output.say(f"Page: {on_one_line(report)}")
     output.result(
         file=file_for_json(opened),
-        calibrator={"path": str(calibrator), "method": fitted.key},
+        calibrator=calibrator_for_json(calibrator, fitted),
         history=None if history is None else str(history),
         report=None if report is None else str(report),
         run=command,

@@ -9,7 +9,7 @@ import click
 
 from temperance.cli import options as cli_options
 from temperance.cli.output import Output, new_table, output_options
-from temperance.cli.rows import file_for_json, open_for_calibrator, say_columns
+from temperance.cli.rows import calibrator_for_json, file_for_json, open_for_calibrator, say_columns
 from temperance.cli.words import confidence_in_words, count, gap_in_words
 from temperance.data.read_options import ReadOptions
 from temperance.errors import on_one_line
@@ -123,7 +123,7 @@ def evaluate(
             output.say(f"{len(values) - MAX_VALUES:,} more values: --json lists all.")
     output.result(
         file=file_for_json(rows),
-        calibrator=None if fitted is None else {"path": str(calibrator), "method": fitted.key},
+        calibrator=None if fitted is None else calibrator_for_json(calibrator, fitted),
         classes=result.n_classes,
         bins=bins,
         confidence=confidence,

@@ -186,6 +186,13 @@ def columns_for_json(rows: RowFile) -> dict[str, Any]:
     return {"columns": columns, "class_names": names}
 
 
+def calibrator_for_json(path: Path, fitted: Calibrator) -> dict[str, str]:
+    """Return what the JSON output says about the calibrator file."""
+    from temperance.calibrators.registry import key_of
+
+    return {"path": str(path), "method": key_of(fitted)}
+
+
 def file_for_json(rows: RowFile, **more: Any) -> dict[str, Any]:
     """Return what the JSON output says about the file of the rows."""
     about = {"path": str(rows.path), "key": rows.key, "rows": rows.shape[0]}

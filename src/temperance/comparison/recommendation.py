@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING
 
 from temperance.calibrators import UNCALIBRATED
 from temperance.comparison.differences import Difference, ece_gain, shares
-from temperance.comparison.verdict import share_in_words
 from temperance.core.arrays import Vector
+from temperance.errors import percent
 
 if TYPE_CHECKING:
     from temperance.comparison.result import MethodResult
@@ -168,7 +168,7 @@ class _Choice:
         lower.sort(key=self.nll)
         for rival in [name for name in lower if name in candidates][:1]:
             share = self.results[rival].changed_share
-            changes = f" and would change {share_in_words(share)}" if share else ""
+            changes = f" and would change {percent(share)} of predictions" if share else ""
             gain, needed = self.gain(kept, rival), MIN_GAIN_WITH_CHANGES if share else MIN_GAIN
             is_small = gain.value < needed * self.nll(kept)
             why = f"a gain of {needed:.0%} is needed" if is_small else "that is too uncertain"

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from temperance.calibrators import UNCALIBRATED
 from temperance.comparison.differences import Difference, ece_gain, shares
 from temperance.core.arrays import Vector
+from temperance.errors import percent
 from temperance.metrics.calibration_tests import LEVEL
 from temperance.metrics.intervals import Estimate
 
@@ -276,7 +277,7 @@ class Verdict:
         if self.changed_share == 0:
             return f"{self.method} may change predictions, but changes none on these rows."
         accuracy = accuracy_in_words(self.before.accuracy, self.after.accuracy)
-        changes = f"{self.method} changes {share_in_words(self.changed_share)}; {accuracy}."
+        changes = f"{self.method} changes {percent(self.changed_share)} of predictions; {accuracy}."
         if self.alternative is None or self.alternative_scores is None:
             return changes
         leave = self.alternative == UNCALIBRATED
@@ -415,21 +416,6 @@ def _without_infinities(numbers: dict[str, float]) -> dict[str, float | None]:
     return {name: number if np.isfinite(number) else None for name, number in numbers.items()}
 
 
-# ---- Shares in words
-
-
-def share_in_words(share: float) -> str:
-    """Return "12.0% of predictions"; a share above 0 is never shown as 0.
-
-    Examples
-    --------
-    >>> share_in_words(0.12), share_in_words(0.0001)
-    ('12.0% of predictions', 'less than 0.1% of predictions')
-    """
-    shown = "less than 0.1" if 0 < share < 0.0005 else f"{100 * share:.1f}"
-    return f"{shown}% of predictions"
-
-
 def accuracy_in_words(before: float, after: float) -> str:
     """Return "accuracy rises from 83.4% to 88.3%", or that it stays the same.
 
@@ -444,15 +430,3 @@ def accuracy_in_words(before: float, after: float) -> str:
     if was == becomes:
         return f"accuracy stays at {was}"
     return f"accuracy {'rises' if after > before else 'falls'} from {was} to {becomes}"
-
-
-def percent(share: float) -> str:
-    """Return "97.7%", with more digits if a share below 1 would be shown as 100%.
-
-    Examples
-    --------
-    >>> percent(0.9772), percent(0.99984), percent(1.0)
-    ('97.7%', '99.98%', '100.0%')
-    """
-    shown = [f"{100 * share:.{digits}f}%" for digits in (1, 2, 3)]
-    return next((words for words in shown if share == 1 or not words.startswith("100")), shown[0])
