@@ -99,6 +99,10 @@ def evaluate(
         )
     by_group = result.by_group
     output.answer(_answer(result), *([] if by_group is None else [by_group.words]))
+    if result.base_rate is not None and not rows.positions:
+        output.say(
+            on_one_line(result.positive_in_words("1" if rows.class_names is None else rows.class_names[1]))
+        )
     names = result if show_all else MAIN_METRICS
     scores = [
         (_label(name), result.shown(name, result[name].value), _interval(result, name)) for name in names
@@ -123,8 +127,10 @@ def evaluate(
             output.say(f"{len(values) - MAX_VALUES:,} more values: --json lists all.")
     output.result(
         file=file_for_json(rows),
-        calibrator=None if fitted is None else calibrator_for_json(calibrator, fitted),
+        calibrator=None if fitted is None or calibrator is None else calibrator_for_json(calibrator, fitted),
         classes=result.n_classes,
+        mean_positive=result.mean_positive,
+        base_rate=result.base_rate,
         bins=bins,
         confidence=confidence,
         draws=draws,

@@ -81,7 +81,7 @@ class Report:
     def shown(self) -> list[str]:
         """The classifier itself and, if one is recommended, the method to use."""
         used = self.comparison.recommended
-        return [UNCALIBRATED] if self.at_chance or used == UNCALIBRATED else [UNCALIBRATED, used]
+        return [UNCALIBRATED] if used == UNCALIBRATED else [UNCALIBRATED, used]
 
     @property
     def learnt(self) -> list[str]:
@@ -250,7 +250,7 @@ def _methods(report: Report) -> Markup:
 
 
 def _snippets(report: Report) -> Markup:
-    return Markup("") if report.at_chance else snippet_blocks(report.comparison, report.snippets)
+    return snippet_blocks(report.comparison, report.snippets)
 
 
 def _automation(report: Report) -> Markup:
