@@ -166,7 +166,9 @@ def say_columns(output: Output, rows: RowFile) -> None:
             output.say(on_one_line(f"classes: {listed(names)}"))
         return
     parts = [f"{'classes' if len(columns) > 1 else 'score'}: {listed(columns)}"]
-    if names is not None and not all(map(str.endswith, columns, names)):
+    if names is not None and len(rows.shape) == 1:
+        parts = [f"P({names[1]}): {columns[0]!r}{', in percent' * rows.in_percent}"]
+    elif names is not None and not all(map(str.endswith, columns, names)):
         parts.append(f"named {listed(names)}")
     if rows.label_column is not None:
         parts.append(f"labels: {rows.label_column!r}")

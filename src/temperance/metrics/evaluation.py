@@ -326,17 +326,14 @@ class Scorer:
             probs = rows.probs.astype(np.float64)  # a copy: they may keep it, and the memory is used again
             for name, metric in self.metrics.items():
                 estimates[name] = self._own_estimate(name, metric, probs, rows.labels, rows.groups)
-        positive = [None, None]
-        if n_classes == 2:
-            shares = rows.weight / rows.total
-            positive = [float(one @ shares) for one in (rows.probs[:, 1], rows.labels)]
+        is_binary = n_classes == 2
         return Evaluation(
             estimates,
             *(n_rows, n_classes, self.bins, self.confidence, self.draws),
             all_tests(rows, self.confidence),
             n_groups,
-            mean_positive=positive[0],
-            base_rate=positive[1],
+            mean_positive=float(rows.probs[:, 1] @ rows.weight) / rows.total if is_binary else None,
+            base_rate=float(rows.labels @ rows.weight) / rows.total if is_binary else None,
         )
 
     def _own_estimate(
