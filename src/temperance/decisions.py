@@ -66,6 +66,7 @@ from temperance.formulas.model import Model, apply_to_rows
 from temperance.inputs.containers import as_numpy, names_of
 from temperance.inputs.groups import check_groups
 from temperance.inputs.labels import Names, check_class
+from temperance.inputs.probabilities import MIN_FLOOR
 from temperance.inputs.validation import check_number
 from temperance.metrics.intervals import Estimate, mean_interval
 from temperance.metrics.predictions import Predictions, check_fraction, check_rows
@@ -84,7 +85,7 @@ _SECOND_SHARE, _MANY_ROWS = 0.4, 0.2  # where half of delta begins, if so large 
 _CURVE_POINTS = 50
 _BETS = np.array([0.06, 0.12, 0.25, 0.5, 0.75, 0.95])  # f, as shares of what cannot lose everything
 _LIMIT_PRECISION = 1e-9  # of a limit that is found by search
-_LOG_ODDS = np.linspace(-40.0, 40.0, 4001)  # where a map of probabilities is examined
+_GRID_POINTS = 4001  # where a map of probabilities is examined
 
 
 def automate(
@@ -452,8 +453,9 @@ def threshold_from_costs(false_positive: float, false_negative: float) -> float:
 def moved_threshold(model: Model, threshold: float, *, inverse: bool = False) -> float:
     """Return the calibrated probability that decides as the classifier's does, or the inverse; two classes.
 
-    The map of log-odds is examined on a fine grid: where calibrated log-odds are above those at the
-    threshold for lower odds too, or below for higher ones, no threshold decides alike.
+    The map of log-odds is examined on a fine grid, down to the floor to which the fit raised smaller
+    probabilities: where calibrated log-odds are above those at the threshold for lower odds too, or below for
+    higher ones, no threshold decides alike.
     """
     check_fraction("threshold", threshold)
     if model.n_classes != 2 or model.of_positions:
@@ -462,15 +464,19 @@ def moved_threshold(model: Model, threshold: float, *, inverse: bool = False) ->
             f"threshold_for is for two classes, where one probability decides; found {found}. Use decide."
         )
     given = float(np.log(threshold) - np.log1p(-threshold))
-    odds = given if not inverse else _crossing(model, given)
+    read = model.record.fitted_on
+    floor = MIN_FLOOR if read is None or read.floor is None else read.floor
+    most = float(np.log1p(-floor) - np.log(floor))
+    odds = given if not inverse else _crossing(model, given, most)
     calibrated = float(_log_odds(model, np.array([odds]))[0])
-    others = _LOG_ODDS[np.abs(_LOG_ODDS - odds) > 1e-6]
+    grid = np.linspace(-most, most, _GRID_POINTS)
+    others = grid[np.abs(grid - odds) > 1e-6]
     alike = np.sign(_log_odds(model, others) - calibrated) == np.sign(others - odds)
     if not alike.all():
         raise InputError(
             "calibrated probabilities must rise with the classifier's, so that a threshold decides alike; "
             f"found a {model.name} for which they do not at {threshold:g}. Use decide with costs, or fit "
-            "ts, for which they always do."
+            "ts or mono, for which they always do."
         )
     end = odds if inverse else calibrated
     return float(1 / (1 + np.exp(-end)))
@@ -482,18 +488,18 @@ def _log_odds(model: Model, odds: Vector) -> NDArray[np.float64]:
     return np.asarray(rows[:, 1] - rows[:, 0], np.float64)
 
 
-def _crossing(model: Model, calibrated: float) -> float:
-    """Return the classifier's log-odds whose calibrated ones are these."""
+def _crossing(model: Model, calibrated: float, most: float) -> float:
+    """Return the classifier's log-odds, from -most to most, whose calibrated ones are these."""
     from scipy.optimize import brentq
 
     def distance(odds: float) -> float:
         return float(_log_odds(model, np.array([odds]))[0]) - calibrated
 
-    low, high = _LOG_ODDS[[0, -1]].tolist()
-    if not distance(low) < 0 < distance(high):
-        reached = " to ".join(f"{1 / (1 + np.exp(-x)):.3g}" for x in _log_odds(model, _LOG_ODDS[[0, -1]]))
+    if not distance(-most) < 0 < distance(most):
+        ends = _log_odds(model, np.array([-most, most]))
+        reached = " to ".join(f"{1 / (1 + np.exp(-x)):.3g}" for x in ends)
         raise InputError(
             f"threshold must be a calibrated probability that occurs, from {reached}; found "
             f"{1 / (1 + np.exp(-calibrated)):.3g}."
         )
-    return float(brentq(distance, low, high, xtol=1e-13))
+    return float(brentq(distance, -most, most, xtol=1e-13))

@@ -230,6 +230,20 @@ def on_one_line(text: object) -> str:
     )
 
 
+def percent(share: float) -> str:
+    """Return a share of 0 to 1 as "92.5%", with more digits if one inside would be shown as 0% or 100%.
+
+    Examples
+    --------
+    >>> percent(0.925), percent(0.99984), percent(1.0), percent(0.0002)
+    ('92.5%', '99.98%', '100%', '0.02%')
+    """
+    if not 0 < share < 1:
+        return f"{100 * min(max(share, 0), 1):g}%"  # a sum of weights may be above 1 by rounding
+    digits = next((n for n in range(1, 15) if 0 < round(100 * share, n) < 100), 15)
+    return f"{100 * share:.{digits}f}%"
+
+
 class OutputExistsError(FileExistsError):
     """The output file already exists.
 

@@ -12,8 +12,8 @@ from test_cli_terminal import on_terminal  # noqa: F401  a fixture
 
 from temperance import CALIBRATORS, load
 from temperance.cli.output import Output
-from temperance.cli.words import percent
 from temperance.data.read_options import ReadOptions
+from temperance.errors import percent
 
 EVALUATE = ("evaluate", "test.npz", "--draws", 20)
 
@@ -79,6 +79,16 @@ def test_evaluate_prints_a_sentence_and_five_metrics(run, files):
     everything = run(*EVALUATE, "--all").out
     assert "smooth ECE" in everything
     assert "kuiper" in everything
+
+
+def test_evaluate_shows_the_base_rate_of_the_positive_of_two_classes(run):
+    Path("a.csv").write_text(
+        "prob_ham,prob_spam,label\n0.9,0.1,ham\n0.6,0.4,spam\n0.8,0.2,ham\n0.9,0.1,ham\n"
+    )
+    out = run("evaluate", "a.csv", "--draws", 10).succeeded().out
+    assert "Mean P(spam) 20.0%, base rate 25.0%." in out.splitlines()
+    told = run("evaluate", "a.csv", "--draws", 10, "--json").json
+    assert (told["mean_positive"], told["base_rate"]) == (pytest.approx(0.2), 0.25)
 
 
 @pytest.mark.parametrize("seed", [*range(5), 10])  # 10: Cox's test alone finds a slope of chance

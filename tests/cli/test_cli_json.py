@@ -46,6 +46,7 @@ COMMANDS = {
     "evaluate with a calibrator": ("evaluate", "task.npz", "-c", "cal.json", "--draws", "20"),
     "automate": ("automate", "cal.json", "test.npz", "--max-error", "0.4", "-o", "rule.json"),
     "export": ("export", "cal.json", "new.onnx"),
+    "show": ("show", "cal.json"),
 }
 
 
@@ -73,6 +74,18 @@ def test_fit_reports_the_file_and_the_fitted_numbers(run, files):
     assert (told["method"], told["out"], told["warnings"]) == ("hts", "cal.json", [])
     assert told["parameters"] == json.loads(Path("cal.json").read_text())["parameters"]
     assert told["summary"] == load("cal.json").summary()
+
+
+def test_show_has_the_key_numbers_notes_and_rule(run, files):
+    run("fit", "val.npz", "-m", "bayes-bias", "-o", "cal.json", "--metadata", "by=me").succeeded()
+    run("automate", "cal.json", "test.npz", "--max-error", 0.6, "-o", "rule.json").succeeded()
+    told = run("show", "rule.json", "--json").succeeded().json
+    assert told["calibrator"] == {"path": "rule.json", "method": "bayes-bias"}
+    content = json.loads(Path("rule.json").read_text())
+    assert told["parameters"] == content["parameters"]
+    assert (told["rows"], told["classes"], told["metadata"]) == (300, 4, {"by": "me"})
+    assert told["automation"]["threshold"] == content["automation"]["threshold"]
+    assert told["summary"].startswith("BayesianTemperatureScaling (bayes-bias)\n")
 
 
 def test_warnings_are_in_the_document_and_on_standard_error(run, files, task):

@@ -96,12 +96,12 @@ def test_a_gain_whose_interval_includes_0_is_only_probable():
     assert "includes 0; more labelled rows would help to decide." in verdict.gain_in_words
 
 
-def test_a_gain_within_one_standard_error_is_reported_as_no_difference():
+def test_a_gain_within_one_standard_error_is_possible_at_most():
     verdict = verdict_of(none=result(0.4), ts=result(0.395, noise=0.01))
     assert verdict.outcome == "no difference"
     assert verdict.gain_in_words == (
-        "No difference that these rows can show: the log loss changes by -0.0050, from 0.4000 to 0.3950 (95% "
-        "interval -0.0246 to 0.0146); more labelled rows would help to decide."
+        "Possibly better: the log loss falls from 0.4000 to 0.3950, by 0.0050 (95% interval -0.0146 to "
+        "0.0246), which is less than one standard error; more labelled rows would help to decide."
     )
 
 
@@ -251,6 +251,8 @@ def test_labels_no_better_than_chance_are_the_headline(by_folds):
         found = compare(*rows[: 2 if by_folds else 4], draws=1, progress=False)
         verdict = found.verdict
         assert verdict.outcome == "no better than chance"
+        assert (found.recommended, verdict.method, found.calibrator) == ("none", "none", None)
+        assert found.reason.startswith("No method has a lower log loss than the class frequencies")
         assert str(found).startswith(
             "Check the labels before you calibrate.\nThe classifier is no better than"
         )

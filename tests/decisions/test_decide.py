@@ -233,6 +233,19 @@ def test_no_threshold_decides_alike_where_probabilities_do_not_rise():
         upside_down.threshold_for(0.9, inverse=True)
 
 
+def test_a_threshold_is_examined_where_probabilities_occur():
+    """A forest of 20 trees says nothing below 1 in 80, where the map of bayes bends."""
+    rng = np.random.default_rng(0)
+    own = rng.binomial(20, 1 / (1 + np.exp(-rng.normal(-2, 1.5, 2000)))) / 20
+    probs = np.column_stack([1 - own, own])
+    labels = (rng.uniform(size=2000) < 0.03 + 0.9 * own).astype(int)
+    cal = temperance.make_calibrator("bayes").fit(probs, labels, from_probs=True)
+    for old in (0.03, 0.08, 0.93):
+        new = cal.threshold_for(old)
+        np.testing.assert_array_equal(own > old, cal.predict_proba(probs, from_probs=True)[:, 1] > new)
+        assert cal.threshold_for(new, inverse=True) == pytest.approx(old, abs=1e-9)
+
+
 def test_thresholds_are_for_two_classes():
     task = simulate(n_rows=200, n_classes=3)
     cal = temperance.TemperatureScaling().fit(task.logits, task.labels)

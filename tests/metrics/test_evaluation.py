@@ -196,3 +196,13 @@ def test_random_states_give_resamples_of_their_own():
         scorer.evaluate(rows)
         seeds.add(scorer._resamples.seed)
     assert len(seeds) == 150
+
+
+def test_of_two_classes_the_mean_probability_and_the_base_rate_are_shown():
+    probs, weight = np.array([0.1, 0.2, 0.9]), np.array([1.0, 1.0, 2.0])
+    found = metrics.evaluate(probs, [0, 1, 1], sample_weight=weight, draws=1)
+    assert (found.mean_positive, found.base_rate) == (pytest.approx(2.1 / 4), 0.75)
+    assert "\nMean P(class 1) 52.5%, base rate 75.0%.\n" in str(found)
+    three = metrics.evaluate(np.eye(3), [0, 1, 2], draws=1)
+    assert (three.mean_positive, three.base_rate) == (None, None)
+    assert "base rate" not in str(three)

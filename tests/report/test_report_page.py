@@ -240,7 +240,7 @@ def test_at_chance_the_page_asks_to_check_the_labels_and_offers_no_commands():
     page = render_report(result)
     assert result.verdict.headline in unescape(page)
     assert 'class="tile"' not in page
-    assert result.recommended != "none"
+    assert result.recommended == "none"
     assert "Why" not in page, "no method is recommended on the page"
     assert "Bayes</span>" not in section_of(page, "verdict")
     assert not re.search('<section id="(production|methods|class-reliability)"', page)

@@ -7,10 +7,11 @@ import pytest
 
 from temperance import compare
 from temperance.comparison import LearningCurve
-from temperance.comparison.verdict import accuracy_in_words, percent
+from temperance.comparison.verdict import accuracy_in_words
 from temperance.data import simulate
 from temperance.display import ClassReliabilityDisplay, LearningCurveDisplay, ReliabilityDisplay
 from temperance.display.chart import Axis, Chart, Dots, Intervals, Line, tick_labels
+from temperance.errors import percent
 from temperance.metrics.calibration_tests import cox_in_words
 from temperance.metrics.intervals import Estimate
 from temperance.report.page import render_report
@@ -27,7 +28,7 @@ def comparison():
 
 def test_a_share_below_one_is_not_shown_as_one():
     assert [percent(share) for share in (0.9996, 0.99984, 0.9)] == ["99.96%", "99.98%", "90.0%"]
-    assert percent(1.0) == "100.0%"
+    assert percent(1.0) == "100%"
     assert accuracy_in_words(0.9327, 0.9998) == "accuracy rises from 93.3% to 99.98%"
     assert accuracy_in_words(0.9, 0.8) == "accuracy falls from 90.0% to 80.0%"
 

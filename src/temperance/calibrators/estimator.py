@@ -27,6 +27,7 @@ from sklearn.utils._set_output import ADAPTERS_MANAGER, _get_output_config
 from temperance import loaders
 from temperance.calibrators.fit_record import is_fitted_on, record_fit, record_source
 from temperance.calibrators.label_shift import adapt_to_priors, adapt_to_rows, describe_adaptation
+from temperance.calibrators.registry import key_of
 from temperance.core.arrays import AnyArray, Vector
 from temperance.core.blocks import number_of_threads
 from temperance.core.design_effect import number_groups
@@ -606,7 +607,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         columns = "positions" if model.of_positions else "classes"
         errors = "; \u00b1 is one standard error" if model.standard_errors else ""
         lines = [
-            f"{type(self).__name__} ({self.key.upper()})",
+            f"{type(self).__name__} ({key_of(self)})",
             formula,
             f"{model.n_classes} {columns}, fitted on {model.n_rows} rows{errors}",
             *filter(None, [groups_in_words(model)]),

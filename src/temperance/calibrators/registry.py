@@ -241,7 +241,7 @@ def key_of(calibrator: Calibrator) -> str:
     """
     given = calibrator.get_params()
     for key, method in CALIBRATORS.items():
-        if method.build is type(calibrator) and method.options and method.options.items() <= given.items():
+        if method.options and method.options.items() <= given.items() and method.build is type(calibrator):
             return key
     return calibrator.key
 

@@ -14,7 +14,7 @@ from temperance.cli.options import (
     separated,
 )
 from temperance.cli.output import Output, new_table, output_options
-from temperance.cli.rows import file_for_json, open_for_calibrator, say_columns
+from temperance.cli.rows import calibrator_for_json, file_for_json, open_for_calibrator, say_columns
 from temperance.data.read_options import ReadOptions
 from temperance.errors import InputError, on_one_line
 
@@ -97,7 +97,7 @@ def adapt(
     output.say(f"Saved to {on_one_line(out)}", wrap=False)
     output.result(
         file=None if opened is None else file_for_json(opened),
-        calibrator={"path": str(calibrator), "method": fitted.key},
+        calibrator=calibrator_for_json(calibrator, fitted),
         out=str(out),
         classes=[vars(change) for change in changes],
         labels_ignored=ignores_labels,

@@ -16,10 +16,10 @@ from temperance.cli.options import (
     read_options,
 )
 from temperance.cli.output import Output, output_options
-from temperance.cli.rows import file_for_json, open_for_calibrator, say_columns
-from temperance.cli.words import count, percent
+from temperance.cli.rows import calibrator_for_json, file_for_json, open_for_calibrator, say_columns
+from temperance.cli.words import count
 from temperance.data.read_options import ReadOptions
-from temperance.errors import InputError, on_one_line
+from temperance.errors import InputError, on_one_line, percent
 
 EXAMPLES = """\b
 Examples:
@@ -92,7 +92,7 @@ def apply(
     output.say(f"Saved to {on_one_line(out)}", wrap=False)
     output.result(
         file=file_for_json(rows),
-        calibrator={"path": str(calibrator), "method": fitted.key},
+        calibrator=calibrator_for_json(calibrator, fitted),
         out=str(out),
         classes=shape[1],
         mean_confidence=total / shape[0],

@@ -8,7 +8,7 @@ import click
 
 from temperance.cli.options import FILE, check_output_file, force_option, read_options
 from temperance.cli.output import Output, output_options
-from temperance.cli.rows import file_for_json, open_for_calibrator, say_columns
+from temperance.cli.rows import calibrator_for_json, file_for_json, open_for_calibrator, say_columns
 from temperance.data.read_options import ReadOptions
 from temperance.errors import on_one_line
 
@@ -89,7 +89,7 @@ def automate(
         output.say(f"Saved to {on_one_line(out)}", wrap=False)
     output.result(
         file=file_for_json(opened),
-        calibrator={"path": str(calibrator), "method": fitted.key},
+        calibrator=calibrator_for_json(calibrator, fitted),
         out=None if out is None else str(out),
         warnings=told,
         **rule.to_dict(),

@@ -19,7 +19,7 @@ from temperance.cli.options import (
     read_options,
 )
 from temperance.cli.output import Output, output_options
-from temperance.cli.rows import file_for_json, open_for_calibrator, say_columns
+from temperance.cli.rows import calibrator_for_json, file_for_json, open_for_calibrator, say_columns
 from temperance.data.read_options import ReadOptions
 from temperance.errors import on_one_line
 
@@ -122,7 +122,7 @@ def check(
     by_group = None if found.by_group is None else {"by": options.by} | found.by_group.to_dict()
     output.result(
         file=file_for_json(opened),
-        calibrator={"path": str(calibrator), "method": fitted.key},
+        calibrator=calibrator_for_json(calibrator, fitted),
         history=None if history is None else str(history),
         report=None if report is None else str(report),
         run=command,

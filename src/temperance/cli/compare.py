@@ -224,10 +224,9 @@ def _sources(files: dict[str, RowFile]) -> list[Source]:
 def _next_step(comparison: Comparison, snippets: Snippets) -> str:
     """Return the command that fits the recommended method, or how to fit one that `fit` cannot save."""
     from temperance.calibrators import CALIBRATORS, UNCALIBRATED
-    from temperance.comparison.verdict import Outcome
 
     name = comparison.recommended
-    if name == UNCALIBRATED or comparison.verdict.outcome is Outcome.CHANCE:
+    if name == UNCALIBRATED:
         return ""
     if name in snippets.shell:
         return f"\nNext: {snippets.shell[name][1]}"

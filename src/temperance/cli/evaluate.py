@@ -9,7 +9,7 @@ import click
 
 from temperance.cli import options as cli_options
 from temperance.cli.output import Output, new_table, output_options
-from temperance.cli.rows import file_for_json, open_for_calibrator, say_columns
+from temperance.cli.rows import calibrator_for_json, file_for_json, open_for_calibrator, say_columns
 from temperance.cli.words import confidence_in_words, count, gap_in_words
 from temperance.data.read_options import ReadOptions
 
@@ -97,6 +97,10 @@ def evaluate(
         )
     by_group = result.by_group
     output.answer(_answer(result), *([] if by_group is None else [by_group.words]))
+    if result.base_rate is not None and not rows.positions:
+        output.say(
+            on_one_line(result.positive_in_words("1" if rows.class_names is None else rows.class_names[1]))
+        )
     names = result if show_all else MAIN_METRICS
     scores = [
         (_label(name), result.shown(name, result[name].value), _interval(result, name)) for name in names
@@ -115,8 +119,10 @@ def evaluate(
     output.say_by_group(options.by, by_group)
     output.result(
         file=file_for_json(rows),
-        calibrator=None if fitted is None else {"path": str(calibrator), "method": fitted.key},
+        calibrator=None if fitted is None or calibrator is None else calibrator_for_json(calibrator, fitted),
         classes=result.n_classes,
+        mean_positive=result.mean_positive,
+        base_rate=result.base_rate,
         bins=bins,
         confidence=confidence,
         draws=draws,

@@ -9,6 +9,7 @@ import click
 
 from temperance.cli.options import FILE, check_output_file, force_option
 from temperance.cli.output import Output, output_options
+from temperance.cli.rows import calibrator_for_json
 from temperance.errors import InputError, on_one_line
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ def export(
 ) -> None:
     """Write the calibrator file CALIBRATOR as a model, OUT: .onnx or .pt2."""
     from temperance.calibrator_file import load
+    from temperance.calibrators.registry import key_of
 
     kind = out.suffix.lower()
     if kind not in (".onnx", ".pt2"):
@@ -102,10 +104,10 @@ def export(
 
         save_program(fitted, out, output=gives, overwrite=force)
     takes = f"the inputs of {on_one_line(append)}" if append else _own_inputs(fitted)
-    output.say(f"{fitted.key}: from {takes} to {name} (batch, {fitted.n_classes_})")
+    output.say(f"{key_of(fitted)}: from {takes} to {name} (batch, {fitted.n_classes_})")
     output.say(f"Saved to {on_one_line(out)}")
     output.result(
-        calibrator={"path": str(calibrator), "method": fitted.key},
+        calibrator=calibrator_for_json(calibrator, fitted),
         out=str(out),
         classifier=None if append is None else str(append),
         output=name,

@@ -166,7 +166,9 @@ def say_columns(output: Output, rows: RowFile) -> None:
             output.say(on_one_line(f"classes: {listed(names)}"))
         return
     parts = [f"{'classes' if len(columns) > 1 else 'score'}: {listed(columns)}"]
-    if names is not None and not all(map(str.endswith, columns, names)):
+    if names is not None and len(rows.shape) == 1:
+        parts = [f"P({names[1]}): {columns[0]!r}{', in percent' * rows.in_percent}"]
+    elif names is not None and not all(map(str.endswith, columns, names)):
         parts.append(f"named {listed(names)}")
     if rows.label_column is not None:
         parts.append(f"labels: {rows.label_column!r}")
@@ -184,6 +186,13 @@ def columns_for_json(rows: RowFile) -> dict[str, Any]:
         return {} if names is None else {"class_names": names}
     columns = {"scores": list(rows.stored.columns), "label": rows.label_column, "id": rows.id_column}
     return {"columns": columns, "class_names": names}
+
+
+def calibrator_for_json(path: Path, fitted: Calibrator) -> dict[str, str]:
+    """Return what the JSON output says about the calibrator file."""
+    from temperance.calibrators.registry import key_of
+
+    return {"path": str(path), "method": key_of(fitted)}
 
 
 def file_for_json(rows: RowFile, **more: Any) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from rich import box
 from rich.table import Table
 
 from temperance.cli.options import FILE
-from temperance.cli.output import Output
+from temperance.cli.output import Output, output_options
+from temperance.cli.rows import calibrator_for_json
 from temperance.errors import on_one_line
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ SHOW_EXAMPLES = """\b
 Examples:
   temperance show cal.json
   temperance show cal.json | grep "fitted on"
+  temperance show cal.json --json
 """
 
 NOTES = """The default of fit is bayes; fit --set NAME=VALUE sets an option.
@@ -55,11 +57,25 @@ def methods() -> None:
 
 @click.command(epilog=SHOW_EXAMPLES, short_help="Describe a saved calibrator.")
 @click.argument("calibrator", type=FILE)
-def show(calibrator: Path) -> None:
+@output_options("show")
+def show(calibrator: Path, output: Output) -> None:
     """Describe the calibrator file CALIBRATOR: its formula, fitted numbers, rows and notes."""
     from temperance.calibrator_file import load
 
-    Output("show").text(details_of(load(calibrator)))
+    fitted = load(calibrator)
+    model = fitted.model_
+    output.text(details_of(fitted))
+    output.result(
+        calibrator=calibrator_for_json(calibrator, fitted),
+        classes=model.n_classes,
+        class_names=model.record.class_names,
+        rows=model.n_rows,
+        options=fitted.get_params(),
+        parameters={name: value.tolist() for name, value in fitted.parameters().items()},
+        automation=None if model.automation is None else model.automation.to_dict(),
+        metadata=fitted.metadata_,
+        summary=fitted.summary(),
+    )
 
 
 def details_of(fitted: Calibrator) -> str:

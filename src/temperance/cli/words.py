@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from temperance.errors import percent
+
 if TYPE_CHECKING:
     from temperance.metrics.intervals import Estimate
 
@@ -17,19 +19,6 @@ def count(number: int, noun: str) -> str:
     ('1 row', '10,000 predictions')
     """
     return f"{number:,} {noun}{'s' * (number != 1)}"
-
-
-def percent(share: float) -> str:
-    """Return "92.5%", with more digits if a share below 1 would be shown as 100%.
-
-    Examples
-    --------
-    >>> percent(0.925), percent(0.99984), percent(1.0)
-    ('92.5%', '99.98%', '100%')
-    """
-    if share == 1:
-        return "100%"
-    return next((f"{100 * share:.{n}f}%" for n in (1, 2, 3) if round(100 * share, n) < 100), "> 99.999%")
 
 
 def gap_in_words(gap: Estimate) -> str:
@@ -55,5 +44,4 @@ def confidence_in_words(accuracy: float, gap: Estimate) -> str:
     >>> confidence_in_words(0.852, Estimate(0.079, 0.07, 0.088))
     'mean confidence 93.1%, accuracy 85.2%'
     """
-    confidence = min(accuracy + gap.value, 1.0)  # but for rounding
-    return f"mean confidence {percent(confidence)}, accuracy {percent(accuracy)}"
+    return f"mean confidence {percent(accuracy + gap.value)}, accuracy {percent(accuracy)}"

@@ -180,7 +180,7 @@ def compare(
     settings = {"bins": bins, "confidence": confidence, "draws": draws, "random_state": random_state}
     comparison = Comparison(
         results,
-        recommend(results, test.weights, candidates, None if fold is None else folds),
+        recommend(results, test.weights, candidates, None if fold is None else folds, test.labels),
         evaluated_on,
         val,
         test,

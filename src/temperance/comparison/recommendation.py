@@ -22,10 +22,12 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from temperance.calibrators import UNCALIBRATED
 from temperance.comparison.differences import Difference, ece_gain, shares
-from temperance.comparison.verdict import share_in_words
-from temperance.core.arrays import Vector
+from temperance.core.arrays import Indices, Vector
+from temperance.errors import percent
 
 if TYPE_CHECKING:
     from temperance.comparison.result import MethodResult
@@ -56,6 +58,9 @@ class Recommendation:
         If the method changes predictions: the one to use if they must stay the same.
     candidates : tuple of str
         The names among which it was chosen.
+    chance_nll : float, or None
+        The NLL of the frequencies of the labels, if neither a method nor the accuracy is better. Then the
+        method is "none": the labels may belong to other rows.
 
     Examples
     --------
@@ -71,6 +76,7 @@ class Recommendation:
     reason: str
     alternative: str | None = None
     candidates: tuple[str, ...] = ()
+    chance_nll: float | None = None
 
 
 def recommend(
@@ -78,13 +84,19 @@ def recommend(
     weights: Vector | None,
     candidates: Collection[str] | None = None,
     folds: int | None = None,
+    labels: Indices | None = None,
 ) -> Recommendation:
     """Choose among the candidates (all by default): those that keep all predictions first, then the others.
 
-    `folds` are those of a cross-validation, whose differences vary with the fits as well.
+    `folds` are those of a cross-validation, whose differences vary with the fits as well. With `labels`, no
+    method is recommended if the classifier is no better than chance.
     """
     choice = _Choice(results, shares(results, weights), folds)
     among = tuple(name for name in results if candidates is None or name in (UNCALIBRATED, *candidates))
+    chance = None if labels is None else _chance_nll(results, labels, choice.share)
+    if chance is not None:
+        reason = f"No method has a lower log loss than the class frequencies, {chance:.4f}."
+        return Recommendation(UNCALIBRATED, reason, None, among, chance)
     simplest_first = sorted(among, key=lambda name: (results[name].n_parameters, choice.nll(name)))
     keeping = [name for name in simplest_first if not results[name].changes_decisions]
     changing = [name for name in simplest_first if results[name].changes_decisions]
@@ -168,7 +180,7 @@ class _Choice:
         lower.sort(key=self.nll)
         for rival in [name for name in lower if name in candidates][:1]:
             share = self.results[rival].changed_share
-            changes = f" and would change {share_in_words(share)}" if share else ""
+            changes = f" and would change {percent(share)} of predictions" if share else ""
             gain, needed = self.gain(kept, rival), MIN_GAIN_WITH_CHANGES if share else MIN_GAIN
             is_small = gain.value < needed * self.nll(kept)
             why = f"a gain of {needed:.0%} is needed" if is_small else "that is too uncertain"
@@ -176,6 +188,24 @@ class _Choice:
         for other in [name for name in lower if name not in candidates][:1]:
             words += f" {other} has a lower log loss, but is a candidate only if you name it."
         return words
+
+
+def _chance_nll(results: Mapping[str, MethodResult], labels: Indices, share: Vector) -> float | None:
+    """Return the NLL of the label frequencies if neither a method nor the accuracy is better; else None.
+
+    The frequencies are those of the same rows, so that no constant prediction is better. The accuracy must be
+    above that of the most frequent class by two standard errors: a few accurate rows may have a high NLL.
+    """
+    frequencies = np.bincount(labels, share)
+    frequencies = frequencies[frequencies > 0]
+    entropy = -float(frequencies @ np.log(frequencies))
+    own = results[UNCALIBRATED]
+    above = own.correct.astype(np.float64) - frequencies.max()
+    accuracy = Difference.of(above, share, groups=own.groups)
+    is_above = min(float(one.row_nll @ share) for one in results.values()) < entropy
+    if len(frequencies) == 1 or is_above or accuracy.value > 2 * accuracy.error:
+        return None
+    return entropy
 
 
 def _errors(name: str) -> float:

@@ -207,7 +207,6 @@ class Comparison:
             self.recommendation,
             self.judged.weights,
             keeps_class=method is None or method.keeps_class,
-            labels=self.judged.labels,
             floor=self.floor,
             folds=self.settings.get("folds"),
         )

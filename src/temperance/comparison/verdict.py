@@ -6,7 +6,8 @@ classifier and the recommended method or, if none is recommended, the best candi
     better                 the interval of the difference lies above 0, and Cox's test detects nothing more
     improved               the same, but the test still detects miscalibration
     probably better        the difference is above one standard error, but its interval includes 0
-    no difference          neither: these rows cannot show one, or none that matters
+    no difference          neither: these rows cannot show one, or none that matters; a method with a prior
+                           may be recommended all the same, as "possibly better"
     worse                  no method is recommended, and the interval of the best one lies below 0
     no better than chance  no method beats the frequencies of the labels
 
@@ -22,11 +23,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temperance.calibrators import UNCALIBRATED
 from temperance.comparison.differences import Difference, ece_gain, shares
 from temperance.core.arrays import Vector
+from temperance.errors import percent
 from temperance.metrics.calibration_tests import LEVEL
 from temperance.metrics.intervals import Estimate
 
@@ -235,10 +236,9 @@ class Verdict:
             best = f"the best method, {self.tried}, changes the log loss, {before}, by {rises}"
             return f"No gain that matters: {best} ({of_rise})."
         decide = "more labelled rows would help to decide."
-        if self.outcome is Outcome.NO_DIFFERENCE:
-            change = f"the log loss changes by {rises}, from {before} to {after} ({of_rise})"
-            return f"No difference that these rows can show: {change}; {decide}"
         falls = f"the log loss falls from {before} to {after}, by {self.nll_gain.value:.4f} ({interval})"
+        if self.outcome is Outcome.NO_DIFFERENCE:
+            return f"Possibly better: {falls}, which is less than one standard error; {decide}"
         change = f"{falls}; {self._calibration_error()}"
         if self.outcome is Outcome.PROBABLY_BETTER:
             return f"Probably better: {change}. The interval of the log loss includes 0; {decide}"
@@ -275,7 +275,7 @@ class Verdict:
         if self.changed_share == 0:
             return f"{self.method} may change predictions, but changes none on these rows."
         accuracy = accuracy_in_words(self.before.accuracy, self.after.accuracy)
-        changes = f"{self.method} changes {share_in_words(self.changed_share)}; {accuracy}."
+        changes = f"{self.method} changes {percent(self.changed_share)} of predictions; {accuracy}."
         if self.alternative is None or self.alternative_scores is None:
             return changes
         leave = self.alternative == UNCALIBRATED
@@ -295,7 +295,7 @@ class Verdict:
     def notes(self) -> tuple[str, ...]:
         """What else a reader should know: groups, predictions that change, the choice, a floor."""
         notes = [self.groups] if self.groups else []
-        if self.method == UNCALIBRATED or self.outcome is Outcome.CHANCE:
+        if self.method == UNCALIBRATED:
             return tuple(notes)
         notes.append(self.predictions_in_words)
         if len(self.candidates) > 2:
@@ -339,7 +339,6 @@ def give_verdict(
     weights: Vector | None,
     *,
     keeps_class: bool,
-    labels: NDArray[np.intp] | None = None,
     floor: float | None = None,
     folds: int | None = None,
 ) -> Verdict:
@@ -355,9 +354,8 @@ def give_verdict(
     interval = gain.interval(level)
     cox = results[recommendation.method].scores.tests.get("cox")
     p_value = None if cox is None else cox.p_value
-    chance = None if labels is None else _chance_nll(results, labels, share)
     outcome = Outcome.NO_DIFFERENCE
-    if chance is not None:
+    if recommendation.chance_nll is not None:
         outcome = Outcome.CHANCE
     elif recommendation.method == UNCALIBRATED:
         outcome = Outcome.WORSE if interval.high < 0 else Outcome.NO_DIFFERENCE
@@ -381,28 +379,10 @@ def give_verdict(
         candidates=recommendation.candidates,
         alternative=alternative,
         alternative_scores=None if alternative is None else Calibration.of(results[alternative], share),
-        chance_nll=chance,
+        chance_nll=recommendation.chance_nll,
         floor=floor,
         groups="" if own.scores.n_groups is None else own.scores.groups_in_words,
     )
-
-
-def _chance_nll(results: Mapping[str, MethodResult], labels: NDArray[np.intp], share: Vector) -> float | None:
-    """Return the NLL of the label frequencies if neither a method nor the accuracy is better; else None.
-
-    The frequencies are those of the same rows, so that no constant prediction is better. The accuracy must be
-    above that of the most frequent class by two standard errors: a few accurate rows may have a high NLL.
-    """
-    frequencies = np.bincount(labels, share)
-    frequencies = frequencies[frequencies > 0]
-    entropy = -float(frequencies @ np.log(frequencies))
-    own = results[UNCALIBRATED]
-    above = own.correct.astype(np.float64) - frequencies.max()
-    accuracy = Difference.of(above, share, groups=own.groups)
-    is_above = min(float(one.row_nll @ share) for one in results.values()) < entropy
-    if len(frequencies) == 1 or is_above or accuracy.value > 2 * accuracy.error:
-        return None
-    return entropy
 
 
 def _means(scores: Calibration) -> str:
@@ -412,21 +392,6 @@ def _means(scores: Calibration) -> str:
 def _without_infinities(numbers: dict[str, float]) -> dict[str, float | None]:
     """Return None for an infinite number, such as the standard error of a single row: JSON has none."""
     return {name: number if np.isfinite(number) else None for name, number in numbers.items()}
-
-
-# ---- Shares in words
-
-
-def share_in_words(share: float) -> str:
-    """Return "12.0% of predictions"; a share above 0 is never shown as 0.
-
-    Examples
-    --------
-    >>> share_in_words(0.12), share_in_words(0.0001)
-    ('12.0% of predictions', 'less than 0.1% of predictions')
-    """
-    shown = "less than 0.1" if 0 < share < 0.0005 else f"{100 * share:.1f}"
-    return f"{shown}% of predictions"
 
 
 def accuracy_in_words(before: float, after: float) -> str:
@@ -443,15 +408,3 @@ def accuracy_in_words(before: float, after: float) -> str:
     if was == becomes:
         return f"accuracy stays at {was}"
     return f"accuracy {'rises' if after > before else 'falls'} from {was} to {becomes}"
-
-
-def percent(share: float) -> str:
-    """Return "97.7%", with more digits if a share below 1 would be shown as 100%.
-
-    Examples
-    --------
-    >>> percent(0.9772), percent(0.99984), percent(1.0)
-    ('97.7%', '99.98%', '100.0%')
-    """
-    shown = [f"{100 * share:.{digits}f}%" for digits in (1, 2, 3)]
-    return next((words for words in shown if share == 1 or not words.startswith("100")), shown[0])

@@ -26,7 +26,7 @@ from temperance.data.read_options import CLASS_KEYS, KINDS, MARK_KEY, PARTS, Rea
 from temperance.errors import InputError, Remedy, file_error, listed, rows_from
 from temperance.files import filled_array
 from temperance.inputs.containers import MAX_COMPARED_ROWS
-from temperance.inputs.labels import check_labels
+from temperance.inputs.labels import MARK_CLASSES, check_labels, from_marks
 from temperance.inputs.probabilities import MIN_FLOOR, LowEnd, divide_by_sums, logits_from_probs
 from temperance.inputs.validation import INSPECTED_ROWS, check_choice, doubtful_columns
 
@@ -72,6 +72,8 @@ class RowFile:
         Whether the columns are positions of answers, as in such samples: `positions` of `Calibrator.fit`.
     renormalised : bool
         Whether each row of probabilities is divided by its sum.
+    in_percent : bool
+        Whether the confidences of answers are stored as percentages.
 
     Examples
     --------
@@ -101,6 +103,7 @@ class RowFile:
     renormalised: bool = False
     stored_groups: LazyArray | None = field(default=None, repr=False)
     stored_by: LazyArray | None = field(default=None, repr=False)
+    in_percent: bool = False
 
     @classmethod
     def open(cls, path: Path, options: ReadOptions, *, need_labels: bool = True) -> RowFile:
@@ -116,6 +119,9 @@ class RowFile:
         kind, stored = _choose_scores(path, members, part, options)
         if not stored.key and stored.columns and options.classes is None:
             _refuse_doubtful(stored, kind, options.default_classes)
+        in_percent = False
+        if len(stored.shape) == 1 and stored.class_names == MARK_CLASSES:
+            stored, in_percent = _from_percent(stored)
         names = _class_names(path, members, stored, options)
         labels = _find_labels(path, members, part, replace(options, classes=names), required=need_labels)
         ids = members.get("ids")
@@ -131,7 +137,13 @@ class RowFile:
             _beside(path, members, part, key, name, stored.shape[0])
             for key, name in (("groups", options.group_column), ("by", options.by))
         )
-        rows = replace(rows, positions=options.positions, stored_groups=groups, stored_by=by)
+        rows = replace(
+            rows,
+            positions=options.positions,
+            stored_groups=groups,
+            stored_by=by,
+            in_percent=in_percent,
+        )
         if are_samples(members):
             rows = replace(rows, length_normalised=options.length_normalised, positions=True)
         rows = rows.renormalise() if options.renormalise else rows
@@ -142,6 +154,8 @@ class RowFile:
         assert self.stored_labels is not None  # ask has_labels
         # Members of a zip archive may not be aligned; compiled loops need aligned labels.
         array = np.require(self.stored_labels.labels(), requirements="A")
+        if self.class_names == MARK_CLASSES:
+            array = from_marks(array)
         with self.stored_labels.naming_file():
             labels = check_labels(array, self.shape[0], self.n_classes, self.class_names)
         return replace(self, labels=labels)
@@ -403,6 +417,29 @@ def _choose_scores(
         wanted = f"{found} must be an (N, K) array, a row for each prediction and a column for each class"
         raise stored.file_error(f"{wanted}; found shape {shape}. {advice}")
     return found, stored
+
+
+def _from_percent(stored: LazyArray) -> tuple[LazyArray, bool]:
+    """Return confidences of answers from 0 to 1, and whether they are stored as percentages.
+
+    They are if the first rows have one above 1.
+    """
+    first = next(stored.blocks(INSPECTED_ROWS), np.empty(0))
+    if not (first > 1).any():
+        return stored, False
+
+    def divided(block: NDArray[Any]) -> NDArray[Any]:
+        bad = np.flatnonzero(((block > 0) & (block < 1)) | (block < 0) | (block > 100))
+        if bad.size:
+            raise InputError(
+                "confidences must all be from 0 to 1, or all percentages from 1 to 100; found "
+                f"{first[first > 1][0]:g} and {block[bad[0]]:g}",
+                rows=bad,
+                advice="Correct them.",
+            )
+        return block / 100
+
+    return ChangedArray(stored, divided, stored.shape), True
 
 
 def _beside(

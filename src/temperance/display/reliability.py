@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from temperance.calibrators import UNCALIBRATED, method_style
 from temperance.comparison import Comparison
 from temperance.comparison.result import MIN_ROWS
-from temperance.comparison.verdict import percent
 from temperance.core.arrays import Vector
 from temperance.display.base import Display, before_and_after, weights_of
 from temperance.display.chart import (
@@ -30,7 +29,7 @@ from temperance.display.chart import (
     shorten,
     tick_labels,
 )
-from temperance.errors import InputError
+from temperance.errors import InputError, percent
 from temperance.metrics import Reliability, reliability
 from temperance.metrics.bins import binned, check_bins
 from temperance.metrics.predictions import check_fraction

@@ -10,7 +10,6 @@ sum_k p_k costs[k, d]. The first K decisions are the classes; others are the cal
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temperance.core.arrays import Matrix, Vector
-from temperance.errors import InputError, on_one_line
+from temperance.errors import InputError, on_one_line, percent
 from temperance.inputs.containers import as_numpy
 
 if TYPE_CHECKING:
@@ -134,18 +133,6 @@ class Automation:
         plain = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "curve"}
         curve = self.curve and {name: values.tolist() for name, values in asdict(self.curve).items()}
         return {**plain, "curve": curve, "words": self.words}
-
-
-def percent(probability: float) -> str:
-    """Return a probability below 1 in percent, with enough digits to tell it from 100%.
-
-    Examples
-    --------
-    >>> percent(0.912), percent(0.99987)
-    ('91.2%', '99.987%')
-    """
-    rest = max(1 - probability, 1e-12)
-    return f"{100 * probability:.{max(1, math.ceil(-math.log10(rest)) - 1)}f}%"
 
 
 def decide(

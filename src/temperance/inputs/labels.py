@@ -15,6 +15,9 @@ from temperance.errors import InputError, Remedy, excerpt, listed
 from temperance.inputs.validation import check_number
 
 MAX_INDEX = 2**53  # of a class; above it a float is not an exact integer
+MARK_CLASSES = ("incorrect", "correct")
+"""The classes of answers that were marked."""
+_MARKS = {"incorrect": 0, "wrong": 0, "no": 0, "false": 0, "correct": 1, "right": 1, "yes": 1, "true": 1}
 Names = Sequence[str] | Sequence[int]
 """Class names in the order of the columns: text or whole numbers."""
 
@@ -68,6 +71,23 @@ def check_labels(
     wanted = "the class names are whole numbers, and labels must be among them"
     advice = "If the labels are column indices, leave these names out or number them from 0."
     return _columns_of(array, numbers, wanted, advice)
+
+
+def from_marks(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return 1 where an answer was marked as correct, right, yes or true, and 0 for the opposites.
+
+    Labels with other words, and numbers, are returned as they are.
+
+    Examples
+    --------
+    >>> from_marks(np.array(["yes", "No", "right"])), from_marks(np.array(["good", "no"]))
+    (array([1, 0, 1]), array(['good', 'no'], dtype='<U4'))
+    """
+    if labels.dtype.kind not in "UT":
+        return labels
+    different, inverse = np.unique(labels.astype(str), return_inverse=True)
+    marks = [_MARKS.get(word.lower()) for word in different.tolist()]
+    return labels if None in marks else np.array(marks, np.intp)[inverse]
 
 
 def _whole_number(name: str | int) -> int | None:
@@ -200,9 +220,12 @@ def _nameless(array: NDArray[Any], n_classes: int) -> InputError:
             f"labels must name {n_classes} classes at most, one for each column; found {len(different)} "
             f"names: {listed(different)}. Check that labels and columns match."
         )
-    # Only the user knows the order of the columns: no order is proposed.
+    if set(map(str.lower, different)) <= _MARKS.keys() and n_classes == len(different) == 2:
+        proposed = sorted(different, key=lambda word: _MARKS[word.lower()])
+    else:
+        proposed = ["FIRST", "SECOND", "..."]  # only the user knows the order of the columns
     return InputError(
         f"labels that are names, {listed(different)}, need the names of the {n_classes} columns in their "
         "order, which are not known.",
-        remedy=Remedy("classes", (["FIRST", "SECOND", "..."],)),
+        remedy=Remedy("classes", (proposed,)),
     )

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from temperance import loaders
 from temperance.core.arrays import Indices, Matrix
-from temperance.errors import InputError
+from temperance.errors import InputError, percent
 from temperance.inputs.labels import Names
 from temperance.inputs.validation import random_generator
 from temperance.metrics.bins import bin_rows, binned_residuals, check_bins, debiased
@@ -56,6 +56,8 @@ class Evaluation(Mapping[str, Estimate]):
         Whether the groups are the entries of the first axis of `probs`.
     by_group : CalibrationByGroup or None
         Calibration for each value of `by`: gap, log loss, corrected p-values, and whether the values differ.
+    mean_positive, base_rate : float or None
+        For two classes: the mean probability of the second one, and its share of the rows.
 
     Examples
     --------
@@ -79,6 +81,8 @@ class Evaluation(Mapping[str, Estimate]):
     n_groups: int | None = None
     of_first_axis: bool = False
     by_group: CalibrationByGroup | None = None
+    mean_positive: float | None = None
+    base_rate: float | None = None
 
     def __getitem__(self, name: str) -> Estimate:
         return self.estimates[name]
@@ -96,6 +100,8 @@ class Evaluation(Mapping[str, Estimate]):
         )
         if self.n_groups is not None:
             head += f"\n{self.groups_in_words}"
+        if self.base_rate is not None:
+            head += f"\n{self.positive_in_words()}"
         lines = [
             f"{name:<20}" + "".join(f"{self.shown(name, number):>12}" for number in astuple(estimate))
             for name, estimate in self.items()
@@ -111,6 +117,12 @@ class Evaluation(Mapping[str, Estimate]):
         if self.n_groups is None:
             return "Intervals and tests take rows as independent."
         return f"Intervals and tests are by groups: {self.n_groups:,} groups{which}."
+
+    def positive_in_words(self, name: str = "class 1") -> str:
+        """Compare the mean probability of the second of two classes with its share of the rows."""
+        if self.mean_positive is None or self.base_rate is None:
+            return ""
+        return f"Mean P({name}) {percent(self.mean_positive)}, base rate {percent(self.base_rate)}."
 
     def _test_lines(self) -> list[str]:
         rows = [("test of calibration", "statistic", "p-value"), *self.shown_tests()]
@@ -312,12 +324,15 @@ class Scorer:
             probs = rows.probs.astype(np.float64)  # a copy: they may keep it, and the memory is used again
             for name, metric in self.metrics.items():
                 estimates[name] = self._own_estimate(name, metric, probs, rows.labels, rows.groups)
+        is_binary = n_classes == 2
         return Evaluation(
             estimates,
             *(n_rows, n_classes, self.bins, self.confidence, self.draws),
             all_tests(rows, self.confidence),
             n_groups,
             by_group=by_group,
+            mean_positive=float(rows.probs[:, 1] @ rows.weight) / rows.total if is_binary else None,
+            base_rate=float(rows.labels @ rows.weight) / rows.total if is_binary else None,
         )
 
     def _own_estimate(

@@ -23,11 +23,11 @@ from temperance.comparison import Comparison, LearningCurve, MethodResult, Verdi
 from temperance.comparison.differences import Difference, shares
 from temperance.comparison.result import MIN_ROWS
 from temperance.comparison.table import MINUS, numbers
-from temperance.comparison.verdict import Outcome, percent
+from temperance.comparison.verdict import Outcome
 from temperance.decisions import Automation, find_rule
 from temperance.display.map import has_map
 from temperance.display.reliability import MIN_BIN_ROWS
-from temperance.formulas import automation
+from temperance.errors import percent
 from temperance.metrics import METRICS
 from temperance.metrics.intervals import Estimate
 from temperance.report.markup import element, joined, table
@@ -81,7 +81,7 @@ class Report:
     def shown(self) -> list[str]:
         """The classifier itself and, if one is recommended, the method to use."""
         used = self.comparison.recommended
-        return [UNCALIBRATED] if self.at_chance or used == UNCALIBRATED else [UNCALIBRATED, used]
+        return [UNCALIBRATED] if used == UNCALIBRATED else [UNCALIBRATED, used]
 
     @property
     def learnt(self) -> list[str]:
@@ -250,7 +250,7 @@ def _methods(report: Report) -> Markup:
 
 
 def _snippets(report: Report) -> Markup:
-    return Markup("") if report.at_chance else snippet_blocks(report.comparison, report.snippets)
+    return snippet_blocks(report.comparison, report.snippets)
 
 
 def _automation(report: Report) -> Markup:
@@ -280,7 +280,7 @@ def _rule_in_words(rule: Automation) -> str:
     if rule.threshold is None:
         return "too few rows to promise it"
     share = f"{100 * rule.share:.3g}% of the rows"
-    above = "any confidence" if rule.threshold == 0 else automation.percent(rule.threshold)
+    above = "any confidence" if rule.threshold == 0 else percent(rule.threshold)
     return f"{above}: {share}"
 
 

@@ -6,6 +6,8 @@
     logit_1 alone                        logits (N,) of two classes
     logit_cat, logit_dog, ...            logits (N, K) of classes with names
     prob_0 ... prob_{K-1}, probs_*       probs, in the same ways
+    confidence beside correct; prob_correct alone    probs (N,) of the classes incorrect and correct: how sure
+                                         an answer was, and whether it was correct
     groups, or the column that the user names    groups
     the column that the user names       by, whose values are scored separately
     calibrated_by                        the calibrator that made the probabilities
@@ -24,12 +26,14 @@ from pathlib import Path
 
 from temperance.data.read_options import MARK_KEY, ReadOptions
 from temperance.errors import MAX_LISTED, InputError, Remedy, excerpt, file_error, listed
-from temperance.inputs.labels import MAX_INDEX
+from temperance.inputs.labels import MARK_CLASSES, MAX_INDEX
 
 BESIDE_SCORES = ("labels", "ids", "groups", "by", MARK_KEY)
 """Keys of columns that may hold text."""
 STEMS = {"logits": "logit", "probs": "prob"}
 LABEL_NAMES = ("label", "labels", "target", "y", "y_true", "class", "truth", "true_label", "ground_truth")
+CONFIDENCE, MARK, PROB_CORRECT = "confidence", "correct", "prob_correct"
+"""Columns of answers: how sure each was, whether it was correct; and the first under a name of its own."""
 NAMELESS = ("", "Unnamed: 0", "__index_level_0__")
 """Names of a data frame's index in a file: as written, and as pandas reads it."""
 MAX_ARGUMENT = 200  # characters of names that are shown in an argument
@@ -60,7 +64,9 @@ def group(path: Path, names: list[str], choice: ReadOptions) -> dict[str, Column
     twice = sorted(name for name, times in Counter(names).items() if name and times > 1)
     if twice:
         raise file_error(path, f"must name each column once; found {listed(twice)} more than once.")
-    label = _label(path, names, choice)
+    answered = _confidence_of_answers(names, choice)
+    marks = [name for name in names if answered and name.lower() == MARK and choice.label_column is None]
+    label = marks[0] if len(marks) == 1 else _label(path, names, choice)
     if choice.labels_only:
         return {"labels": Columns((_required(path, names, label, "label_column"),), flat=True)}
     identifier = choice.index[0] if len(choice.index) == 1 else None
@@ -83,6 +89,8 @@ def group(path: Path, names: list[str], choice: ReadOptions) -> dict[str, Column
         found[MARK_KEY] = Columns((MARK_KEY,), flat=True)
     taken = {label, identifier, grouping, choice.by, MARK_KEY, *choice.index}
     free = [name for name in names if name not in taken]
+    if answered is not None:
+        return found | {"probs": Columns((answered,), flat=True, class_names=choice.classes or MARK_CLASSES)}
     for key, stem in STEMS.items():
         if columns := _scores(path, stem, free, choice):
             found[key] = _chosen(path, columns, choice)
@@ -93,6 +101,20 @@ def group(path: Path, names: list[str], choice: ReadOptions) -> dict[str, Column
             scores = replace(scores, others=tuple(name for name, is_absent in absent.items() if is_absent))
         found[""] = scores
     return found
+
+
+def _confidence_of_answers(names: list[str], choice: ReadOptions) -> str | None:
+    """Return the column of the probabilities that answers are correct, if the only scores are such.
+
+    A confidence beside other labels may be about another class in each row.
+    """
+    scores = [name for name in names if re.fullmatch(r"(logit|prob)s?(_.+)?", name)]
+    if scores:
+        return scores[0] if scores == [PROB_CORRECT] else None
+    found = [name for name in names if name.lower() == CONFIDENCE]
+    said = choice.label_column or next((name for name in names if name.lower() == MARK), "")
+    is_marked = said.lower() == MARK or MARK_CLASSES in (choice.classes, choice.default_classes)
+    return found[0] if len(found) == 1 and is_marked and choice.kind != "logits" else None
 
 
 def _label(path: Path, names: list[str], choice: ReadOptions) -> str | None:
