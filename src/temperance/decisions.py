@@ -63,13 +63,12 @@ from temperance.core.arrays import Floats, Indices, Vector
 from temperance.errors import InputError
 from temperance.formulas.automation import Automation, ErrorCurve, check_costs, least_cost
 from temperance.formulas.model import Model, apply_to_rows
-from temperance.inputs.containers import as_numpy, names_of
-from temperance.inputs.groups import check_groups
+from temperance.inputs.containers import names_of
 from temperance.inputs.labels import Names, check_class
 from temperance.inputs.probabilities import MIN_FLOOR
 from temperance.inputs.validation import check_number
 from temperance.metrics.intervals import Estimate, mean_interval
-from temperance.metrics.predictions import Predictions, check_fraction, check_rows
+from temperance.metrics.predictions import check_fraction, check_rows
 
 __all__ = [
     "Automation",
@@ -98,6 +97,8 @@ def automate(
     groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     classes: Names | None = None,
+    dim: int = -1,
+    ignore_index: int | None = None,
 ) -> Automation:
     """Find the confidence above which predictions need no person, from held-out rows.
 
@@ -118,11 +119,17 @@ def automate(
         `max_error` are of another class. By default the rule is about the top class of each row.
     groups : array of shape (N,), optional
         An id for each row, such as the patient or the document. Rows of a group may depend on each other;
-        without it, all rows must be independent. It takes more rows to promise the same.
+        without it, all rows must be independent. It takes more rows to promise the same. Arrays with more
+        axes have groups already: the entries of the first axis, such as images.
     sample_weight : array of shape (N,), optional
         How much a row counts.
     classes : sequence of str or int, optional
         Names of the columns, in their order, if labels are names. A DataFrame has its own.
+    dim : int
+        Axis of the classes in `probs`: 1 for those of pixels, (N, K, H, W). `labels`, `sample_weight` and
+        `groups` have the shape without it.
+    ignore_index : int, optional
+        Label of rows to leave out, such as 255 for pixels without a class.
 
     Returns
     -------
@@ -148,7 +155,13 @@ def automate(
     """
     check_fraction("max_error", max_error)
     check_fraction("delta", delta)
-    rows, ids = _checked(probs, labels, sample_weight, classes, groups)
+    rows = check_rows(
+        *(probs, labels, sample_weight, classes),
+        dim=dim,
+        ignore_index=ignore_index,
+        groups=groups,
+        min_groups=1,
+    )
     names = names_of(probs, classes, rows.probs.shape[1])
     if positive is None:
         column, score, wrong = None, rows.confidence, 1 - rows.correct
@@ -157,7 +170,7 @@ def automate(
         score, wrong = rows.probs[:, column], (rows.labels != column).astype(np.float64)
     # Of a rare class there are few rows to decide on.
     expected = None if positive is None else min(max(1.0, float(score.sum(dtype=np.float64))), len(score))
-    rule = find_rule(score, wrong, rows.weight, ids, max_error, delta, expected)
+    rule = find_rule(score, wrong, rows.weight, rows.groups, max_error, delta, expected)
     name = None if column is None or names is None else str(names[column])
     return replace(rule, positive=column, positive_name=name)
 
@@ -190,19 +203,6 @@ def find_rule(
         rows_needed=None if isinstance(found, _Part) else found,
         curve=_curve(held_out, delta),
     )
-
-
-def _checked(
-    probs: Any, labels: Any, sample_weight: Any, classes: Names | None, groups: Any
-) -> tuple[Predictions, Indices | None]:
-    """Return checked rows without those of weight 0, and the number of the group of each."""
-    rows = check_rows(probs, labels, sample_weight, classes)
-    if groups is None:
-        return rows, None
-    ids = check_groups(as_numpy(groups), len(as_numpy(labels)), at_least=1)
-    if sample_weight is not None:
-        ids = np.unique(ids[as_numpy(sample_weight) > 0], return_inverse=True)[1].reshape(-1)
-    return rows, ids
 
 
 @dataclass(frozen=True, eq=False)

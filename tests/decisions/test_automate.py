@@ -164,6 +164,46 @@ def test_weighted_rows_keep_the_promise_with_a_wider_limit():
     assert plain.threshold <= weighted.threshold < 1
 
 
+@pytest.mark.parametrize("of_calibrator", [False, True])
+def test_pixels_are_rows_in_groups_by_image_without_those_to_ignore(of_calibrator):
+    rng = np.random.default_rng(12)
+    logits = 3 * rng.standard_normal((60, 3, 8, 5))
+    labels = logits.argmax(axis=1)
+    labels[rng.random(labels.shape) < 0.01] = 0
+    ignored = labels.copy()
+    ignored[rng.random(labels.shape) < 0.2] = 255
+    kept = ignored.reshape(-1) != 255
+    groups = np.repeat(np.arange(60), 40)[kept]
+    rows, flat = np.moveaxis(logits, 1, -1).reshape(-1, 3)[kept], ignored.reshape(-1)[kept]
+    if of_calibrator:
+        cal = temperance.TemperatureScaling().fit(logits[:30], ignored[:30], dim=1, ignore_index=255)
+        found = cal.automate(logits, ignored, 0.3, ignore_index=255).automation_
+        expected = cal.automate(rows, flat, 0.3, groups=groups, dim=-1).automation_
+    else:
+        probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+        found = temperance.automate(probs, ignored, 0.3, dim=1, ignore_index=255)
+        in_rows = np.moveaxis(probs, 1, -1).reshape(-1, 3)[kept]
+        expected = temperance.automate(in_rows, flat, 0.3, groups=groups)
+    assert found.groups == 60
+    assert found.threshold is not None
+    assert found.to_dict() == expected.to_dict()
+
+
+def test_a_single_image_promises_nothing():
+    probs, labels = np.full((1, 500, 2), [0.1, 0.9]), np.ones((1, 500), int)
+    rule = temperance.automate(probs, labels, 0.1)
+    assert (rule.threshold, rule.groups) == (None, 1)
+
+
+def test_groups_are_counted_in_words():
+    rule = temperance.automate(np.full(400, 0.9), np.ones(400, int), 0.1, groups=np.arange(400) // 20)
+    assert rule.words.startswith("No threshold: 400 rows in 20 groups do not show")
+    needed = -(-rule.rows_needed * 20 // 400)
+    assert rule.words.endswith(f"About {needed:,} such groups could.")
+    rule = temperance.automate(np.full(400, 0.9), np.arange(400) % 2, groups=np.arange(400) // 20)
+    assert rule.words.endswith("Nor do they suggest that more groups would.")
+
+
 def test_the_result_is_plain_json():
     rule = temperance.automate(*world(500, np.random.default_rng(0)), 0.05)
     told = json.loads(json.dumps(rule.to_dict(), allow_nan=False))

@@ -37,6 +37,7 @@ AS_LABELS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:check needs rows that the fit has not seen")
 @pytest.mark.parametrize("labels", AS_LABELS)
 @pytest.mark.parametrize("head", HEADS)
 def test_a_head_of_one_column_is_the_score_of_the_second_class(head, labels):

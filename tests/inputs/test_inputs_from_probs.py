@@ -150,6 +150,7 @@ PIXELS = TASK.logits.reshape(5, 4, 15, 3).transpose(0, 3, 1, 2)[:, :, :3, :3]  #
 PIXEL_LABELS = TASK.labels.reshape(5, 4, 15)[:, :3, :3]
 
 
+@pytest.mark.filterwarnings("ignore:check needs rows that the fit has not seen")
 def test_pixels_are_read_as_at_the_fit(tmp_path, torch):
     cal = temperance.BayesianTemperatureScaling().fit(PIXELS, PIXEL_LABELS, dim=1)
     cal.save(tmp_path / "cal.json")

@@ -466,6 +466,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         groups: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         dim: int | None = None,
+        ignore_index: int | None = None,
         from_probs: bool | None = None,
     ) -> Self:
         """Return a calibrator that knows which predictions need no person: its `automation_`.
@@ -476,7 +477,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         Parameters
         ----------
         logits, labels : as for `fit`
-            Held-out rows: others than those of the fit. Leave out rows without a label.
+            Held-out rows: others than those of the fit.
         max_error, delta, positive : as for `temperance.automate`
             The promise: of the rows above the threshold at most `max_error` are wrong, except with
             probability `delta`.
@@ -485,6 +486,8 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
             by their first axis, unless you pass others.
         sample_weight : numbers >= 0 in the shape of the labels, optional
             How much a row counts.
+        ignore_index : int, optional
+            Rows with this label are left out, such as pixels without a class.
         dim, from_probs : as for `predict_proba`
 
         Examples
@@ -506,7 +509,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         probs = as_numpy(self.predict_proba(logits, dim=dim, from_probs=from_probs))
         rows, _ = logits_for(model, logits, from_probs)
         dim = axis_of_classes(model, dim, rows)
-        opened = open_labelled(rows, labels, classes=names, dim=dim)
+        opened = open_labelled(rows, labels, classes=names, dim=dim, ignore_index=ignore_index)
         if is_fitted_on(model, FitData(opened.rows(), None)):
             warn_user(
                 InputWarning(
@@ -514,22 +517,18 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
                     "The promise would be too good: pass other rows.",
                 )
             )
-        last = np.moveaxis(probs, dim, -1)
-        if groups is None and last.ndim > 2:
-            groups = np.broadcast_to(
-                np.arange(len(last)).reshape(-1, *[1] * (last.ndim - 2)), last.shape[:-1]
-            )
         rule: Automation = loaders.load("automate")(
-            last.reshape(-1, last.shape[-1]),
-            opened.columns,
+            probs,
+            labels,
             max_error,
             delta,
             positive=positive,
-            groups=None if groups is None else as_numpy(groups).reshape(-1),
-            sample_weight=None if sample_weight is None else as_numpy(sample_weight).reshape(-1),
+            groups=groups,
+            sample_weight=sample_weight,
+            classes=names,
+            dim=dim if probs.ndim == np.ndim(rows) else -1,  # of one score per row there are two classes
+            ignore_index=ignore_index,
         )
-        if rule.positive is not None and names is not None:
-            rule = replace(rule, positive_name=names[rule.positive])
         automated.model_ = replace(model, automation=rule)
         return automated
 

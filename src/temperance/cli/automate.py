@@ -19,9 +19,10 @@ Examples:
   temperance automate cal.json test.npz --positive 1 --max-error 0.1
 
 \b
-ROWS must be independent, and others than those of the fit. The file that -o
-writes is the calibrator with the rule: temperance.serving.load(path).decide
-then gives the class of each row, or -1, ask a person.
+ROWS must be others than those of the fit, and independent unless they have
+groups. The file that -o writes is the calibrator with the rule:
+temperance.serving.load(path).decide then gives the class of each row, or -1,
+ask a person.
 """
 
 
@@ -84,7 +85,9 @@ def automate(
     rule = automated.automation_
     output.answer(on_one_line(rule.words))
     if rule.error is not None:
-        output.say(f"Of {rule.rows:,} rows, {100 * rule.error:.3g}% of those above the threshold were wrong.")
+        output.say(
+            f"Of {rule.rows_in_words}, {100 * rule.error:.3g}% of those above the threshold were wrong."
+        )
     if out is not None:
         output.say(f"Saved to {on_one_line(out)}", wrap=False)
     output.result(

@@ -135,13 +135,15 @@ def _confidence_of(rows: RowFile) -> str:
     """Say whether the classifier is overconfident: whether the interval of its accuracy is below."""
     import numpy as np
 
+    from temperance.inputs.groups import check_groups
     from temperance.metrics.intervals import Estimate, proportion_interval
     from temperance.streaming import predict_file
 
     parts = [(probs.max(axis=1), probs.argmax(axis=1)) for probs in predict_file(None, rows)]
     confidence, predicted = (np.concatenate(part) for part in zip(*parts, strict=True))
     correct = (predicted == rows.labels).astype(float)
-    accuracy = proportion_interval(correct, np.ones(len(correct)), 0.95)
+    together = None if rows.groups is None else check_groups(rows.groups, len(correct))
+    accuracy = proportion_interval(correct, np.ones(len(correct)), 0.95, together)
     mean = float(confidence.mean(dtype=float))
     gap = Estimate(mean - accuracy.value, mean - accuracy.high, mean - accuracy.low)
     return f"{gap_in_words(gap) or 'no clear gap'}; {confidence_in_words(accuracy.value, gap)}"

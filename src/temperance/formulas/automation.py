@@ -113,12 +113,15 @@ class Automation:
         name = None if self.positive is None else self.positive_name or f"class {self.positive}"
         level, most = f"{100 * (1 - self.delta):g}% confidence", f"{100 * self.max_error:g}%"
         what = "wrong" if name is None else f"not {on_one_line(name)}"
-        rows = f"{self.rows:,} rows" + ("" if self.groups is None else f" in {self.groups:,} groups")
+        rows = self.rows_in_words
         if self.threshold is None:
             missing = f"No threshold: {rows} do not show that at most {most} of some are {what} ({level})."
+            units, counted = (self.rows, "rows") if self.groups is None else (self.groups, "groups")
             if self.rows_needed is None:
-                return f"{missing} Nor do they suggest that more rows would."
-            return f"{missing} About {self.rows_needed:,} such rows could."
+                return f"{missing} Nor do they suggest that more {counted} would."
+            return (
+                f"{missing} About {math.ceil(self.rows_needed * units / self.rows):,} such {counted} could."
+            )
         share = f"{100 * self.share:.3g}% of the rows, at most {most} of them {what}"
         promise = f"{share} ({level}{'' if self.groups is None else f', {rows}'})."
         if self.threshold == 0:
@@ -127,6 +130,11 @@ class Automation:
         if name is None:
             return f"Above {above} confidence: {promise}"
         return f"Where P({on_one_line(name)}) is above {above}: {promise}"
+
+    @property
+    def rows_in_words(self) -> str:
+        """How many rows the rule was found on, and how many groups they form."""
+        return f"{self.rows:,} rows" + ("" if self.groups is None else f" in {self.groups:,} groups")
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and words, ready for JSON."""

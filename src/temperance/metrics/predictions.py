@@ -38,7 +38,7 @@ from temperance.inputs.containers import (
     open_logits,
     open_weights,
 )
-from temperance.inputs.groups import check_groups
+from temperance.inputs.groups import MIN_GROUPS, check_groups
 from temperance.inputs.labels import Names, check_labels
 from temperance.inputs.probabilities import check_probabilities
 from temperance.inputs.validation import check_number
@@ -183,6 +183,7 @@ def check_rows(
     ignore_index: int | None = None,
     groups: Any = None,
     by: Any = None,
+    min_groups: int = MIN_GROUPS,
 ) -> Predictions:
     """Check the input of a metric, and drop rows of weight 0 and rows to be ignored.
 
@@ -193,7 +194,8 @@ def check_rows(
     if array.ndim > 2 or dim not in (-1, array.ndim - 1):
         opened = open_logits(array, dim)
         array = np.asarray(opened.values)
-    beside = Beside.open(opened, len(array), labels, sample_weight, groups, by, ignore_index=ignore_index)
+    few: dict[str, Any] = {"ignore_index": ignore_index, "min_groups": min_groups}
+    beside = Beside.open(opened, len(array), labels, sample_weight, groups, by, **few)
     array = check_probabilities(array if beside.kept is None else array[beside.kept])
     if array.dtype.itemsize > 8:  # bin edges are computed in float64
         array = array.astype(np.float64)
@@ -204,7 +206,9 @@ def check_rows(
         weight = np.ones(n_rows)
     rows, kept = Predictions(array, index, weight, beside.groups, beside.by), weight > 0
     rows = rows if kept.all() else rows.take(kept)
-    return rows if rows.groups is None else replace(rows, groups=check_groups(rows.groups, len(rows.probs)))
+    if rows.groups is None:
+        return rows
+    return replace(rows, groups=check_groups(rows.groups, len(rows.probs), at_least=min_groups))
 
 
 def check_integer(name: str, value: Any, minimum: int) -> int:
