@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from temperance.core.blocks import FEW_CLASSES
+from temperance.core.features import IMPOSSIBLE
 from temperance.core.kernels import KNOTS, exponentiate
 from temperance.core.row_block import RowBlock, block_type, first_equal, kernels_of_size
 
@@ -191,8 +192,9 @@ def test_the_largest_number_of_a_row_may_be_too_large_for_its_exponential():
 
 
 def test_at_a_temperature_of_one_an_impossible_class_stays_impossible():
-    block = RowBlock(np.array([[0.0, 1.0, -np.inf]]))
-    np.testing.assert_array_equal(np.isneginf(block.floored_log_probs(1.0)), [[False, False, True]])
+    block = RowBlock(np.array([[0.0, 1.0, -np.inf, 1 - IMPOSSIBLE, 2 - IMPOSSIBLE]]))
+    expected = [[False, False, True, True, False]]
+    np.testing.assert_array_equal(np.isneginf(block.floored_log_probs(1.0)), expected)
 
 
 @TYPES

@@ -1,5 +1,7 @@
 """A calibrator knows how the rows of its fit were read: as probabilities or logits, along which axis."""
 
+import json
+
 import numpy as np
 import pandas
 import pytest
@@ -85,6 +87,17 @@ def test_a_calibrator_of_logits_refuses_probabilities():
     cal = temperance.TemperatureScaling().fit(TASK.logits, TASK.labels)
     with pytest.raises(InputError, match=r"was fitted on logits.*found probabilities \(from_probs=True\)"):
         cal.predict_proba(PROBS, from_probs=True)
+
+
+def test_a_file_without_the_kind_of_its_rows_takes_either(tmp_path):
+    path = tmp_path / "cal.json"
+    by_fit().save(path)
+    content = json.loads(path.read_text())
+    del content["fitted_on"]
+    path.write_text(json.dumps(content))
+    cal = temperance.load(path)
+    expected = cal.predict_proba(logits_from_probs(PROBS, floor=0.0), from_probs=False)
+    np.testing.assert_array_equal(cal.predict_proba(PROBS, from_probs=True), expected)
 
 
 def test_one_score_of_two_classes():

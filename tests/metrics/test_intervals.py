@@ -107,6 +107,7 @@ def test_a_single_row_has_no_interval():
     found = mean_interval(np.array([0.3]), np.ones(1), 0.95)
     assert found.value == 0.3
     assert np.isnan([found.low, found.high]).all()
+    assert spread(np.zeros(1), np.ones(1)) == (np.inf, 0, 1)
 
 
 def test_infinite_rows_leave_the_lower_end_of_the_others():

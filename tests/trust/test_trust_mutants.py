@@ -12,6 +12,8 @@ sys.path.insert(0, str(Path(__file__).with_name("mutants")))
 import runner
 from operators import mutants_of
 from runner import KILLED, SURVIVED, TIMED_OUT, Outcome, Results, faults, figures, try_mutant
+from sample import all_mutants
+from suite_map import SuiteMap
 
 SOURCE = '''"""Text."""
 
@@ -103,6 +105,16 @@ def test_a_mutant_is_killed_by_a_test_that_fails_and_leaves_the_copy_as_it_was(m
     survived = try_mutant(found["clipped:comparison: x >= LIMIT -> x > LIMIT"], tests, copy)
     assert survived == Outcome(SURVIVED)
     assert (copy / "package" / "part.py").read_text() == SOURCE
+
+
+def test_the_tests_in_the_folder_of_a_module_come_before_faster_ones(tmp_path, monkeypatch):
+    mutant = next(one for one in all_mutants("calibrator_file") if not one.at_import)
+    own, other = "tests/calibrator_file/test_reading.py::test_one", "tests/cli/test_cli_fit.py::test_one"
+    suite = SuiteMap(tmp_path, tmp_path, [])
+    monkeypatch.setattr(suite, "_seconds", {own: 2.0, other: 1.0})
+    monkeypatch.setattr(suite, "_contexts", {mutant.path: {mutant.lines[0]: {own, other}}})
+    assert suite.tests_of(mutant, budget=9.0) == [(own, 2.0), (other, 1.0)]
+    assert suite.tests_of(mutant, budget=2.5) == [(own, 2.0)]
 
 
 def test_names_stay_where_lines_move(module):

@@ -38,7 +38,7 @@ from temperance.study.store import ResultStore
 from temperance.study.tasks import TaskFile
 
 MAX_DEATHS = 3  # deaths in a row, without any work done
-TIMEOUT = 10.0  # seconds to wait for an answer of a scheduler
+ANSWER_TIMEOUT = 10.0  # seconds to wait for an answer of a scheduler
 
 Progress = Callable[[int, int], None]
 """Called with the number of fits done in this run so far, and the number to do."""
@@ -206,7 +206,7 @@ def check_scheduler(address: str) -> None:
     addressing = import_optional("distributed.comm.addressing", "dask", "a cluster")
     try:
         host, port = addressing.get_address_host_port(address, strict=True)
-        socket.create_connection((host, port), timeout=TIMEOUT).close()
+        socket.create_connection((host, port), timeout=ANSWER_TIMEOUT).close()
     except (OSError, ValueError, RuntimeError) as error:
         raise InputError(
             "the scheduler must be the address of a Dask scheduler, such as tcp://host:8786; "
@@ -217,7 +217,7 @@ def check_scheduler(address: str) -> None:
 def run_on_cluster(units: Iterable[WorkUnit], address: str) -> Generator[list[Score], None, None]:
     """Yield the results of each work unit as it is done, in any order."""
     distributed = import_optional("distributed", "dask", "a cluster")
-    with distributed.Client(address, timeout=TIMEOUT, set_as_default=False) as client:
+    with distributed.Client(address, timeout=ANSWER_TIMEOUT, set_as_default=False) as client:
         futures = client.map(_run_alone, list(units), pure=False)
         for future in distributed.as_completed(futures, loop=client.loop):
             try:

@@ -29,7 +29,7 @@ FORMAT = "1"
 _OF_THE_SYSTEM = tuple(
     f"SQLITE_{name}" for name in ("BUSY", "LOCKED", "READONLY", "IOERR", "CANTOPEN", "FULL")
 )
-TIMEOUT = 60.0  # seconds to wait for another process that reads or writes
+LOCK_TIMEOUT = 60.0  # seconds to wait for another process that reads or writes
 # In the order of the fields of TaskFile, FitKey and Score. A null stands for nan.
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -206,7 +206,7 @@ class ResultStore:
 @contextmanager
 def _connect(path: Path) -> Iterator[sqlite3.Connection]:
     try:
-        with closing(sqlite3.connect(path, timeout=TIMEOUT)) as connection:
+        with closing(sqlite3.connect(path, timeout=LOCK_TIMEOUT)) as connection:
             yield connection
     except sqlite3.IntegrityError:
         raise  # not the fault of the file

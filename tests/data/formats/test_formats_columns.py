@@ -12,6 +12,7 @@ from temperance.cli.options import as_option
 from temperance.data import open_rows
 from temperance.data.formats import open_members
 from temperance.data.formats.columns import joined
+from temperance.data.read_options import ReadOptions
 
 
 @pytest.fixture
@@ -281,3 +282,9 @@ def test_groups_and_the_values_to_score_by_are_columns_of_any_kind(table, suffix
 def test_a_column_called_groups_has_the_groups(table, suffix):
     path = table(suffix, ["label", "logit_0", "logit_1", "groups"], [0, 1.5, 0.5, 8], [1, 0.5, 1.5, 9])
     assert open_rows(path).groups.astype(int).tolist() == [8, 9]
+
+
+@ANY_TABLE
+def test_labels_that_are_read_alone_are_one_number_per_row(table, suffix):
+    path = table(suffix, ["note", "label"], ["a", 1], ["b", 0])
+    assert open_members(path, ReadOptions(labels_only=True))["labels"].shape == (2,)

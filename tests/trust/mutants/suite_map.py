@@ -90,9 +90,8 @@ class SuiteMap:
         lines = self._contexts[mutant.path]
         at = lines if mutant.at_import else mutant.lines
         found = {name for line in at for name in lines.get(line, ()) if name in self._seconds}
-        own = {
-            name for name in found if name.startswith(f"tests/{mutant.path.relative_to(SOURCE).parts[1]}/")
-        }
+        part = mutant.path.relative_to(SOURCE).with_suffix("").parts[1]
+        own = {name for name in found if name.startswith(f"tests/{part}/")}
         chosen, total = [], 0.0
         for name in [*self._in_turns(own), *self._in_turns(found - own)]:
             total += self._seconds[name]
