@@ -12,6 +12,7 @@ from temperance.cli.output import Output, new_table, output_options
 from temperance.cli.rows import calibrator_for_json, file_for_json, open_for_calibrator, say_columns
 from temperance.cli.words import confidence_in_words, count, gap_in_words
 from temperance.data.read_options import ReadOptions
+from temperance.errors import on_one_line
 
 if TYPE_CHECKING:
     from temperance.decisions import CostEvaluation

@@ -10,6 +10,7 @@ sum_k p_k costs[k, d]. The first K decisions are the classes; others are the cal
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
