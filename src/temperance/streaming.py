@@ -6,7 +6,8 @@ file that consists of whole blocks, read by the same kernels, gives bit-identica
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,18 @@ def probabilities_of_file(
         if progress is not None:
             progress(done / len(probs))
     return probs
+
+
+def in_shape_of_file(file: RowFile, parts: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
+    """Yield rows of an array with more than two axes in its own shape: by whole images or texts."""
+    inner = file.leading[1:]
+    size, held = math.prod(inner), np.empty((0, file.n_classes))
+    for part in parts:
+        rows = np.concatenate([held, part]) if len(held) else part
+        whole = len(rows) - len(rows) % size
+        if whole:
+            yield np.moveaxis(rows[:whole].reshape(-1, *inner, file.n_classes), -1, file.dim or -1)
+        held = rows[whole:]
 
 
 def predict_file(

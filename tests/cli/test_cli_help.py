@@ -62,7 +62,17 @@ EXAMPLES += [line for line in examples() if line not in EXAMPLES and " study " n
 @pytest.mark.usefixtures("files", "calibrator", "small_demo")
 def test_every_example_runs(line, run, task, judged, monkeypatch):
     np.savez("new.npz", logits=judged.logits)
-    np.savez("week42.npz", logits=task.logits, labels=task.labels)
+    np.savez("week42.npz", logits=judged.logits, labels=judged.labels)
+    weekly = [
+        f"{','.join(map(str, row))},{y},p{i % 12},{'ab'[i % 2]}"
+        for i, (row, y) in enumerate(zip(judged.logits, judged.labels, strict=True))
+    ]
+    Path("week42.csv").write_text(
+        "\n".join(["logit_0,logit_1,logit_2,logit_3,label,patient,hospital", *weekly])
+    )
+    np.savez(
+        "pixels.npz", logits=task.logits.reshape(5, 60, 4).swapaxes(1, 2), labels=task.labels.reshape(5, 60)
+    )
     np.savez("probs.npz", probs=np.full((4, 2), 0.5), labels=[0, 1, 1, 0])
     Path("new.csv").write_text("logit_0,logit_1,logit_2,logit_3\n1,2,3,4\n4,2,3,1\n")
     visits = [f"{'north' if i % 2 else 'south'},p{i % 12},0.{i % 9},0,{i % 7 % 2}" for i in range(60)]

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from onnx_models import serve, session
 
+from temperance import TemperatureScaling
 from temperance.data import simulate
+from temperance.errors import InputError
 
 # What was measured is in docs/onnx.md.
 TOLERANCE = {"float32": 1e-5, "float64": 1e-12}
@@ -129,3 +131,35 @@ def test_a_row_is_the_same_in_any_batch_and_nan_stays_in_its_own_row(name, model
     assert np.isnan(got[1]).all()
     assert np.isfinite(np.delete(got, 1, axis=0)).all()
     agree(cal, path, simulate(n_rows=2000, n_classes=10, random_state=2).logits)  # as those of the fit
+
+
+@pytest.mark.parametrize("output", ["probabilities", "logits"])
+def test_pixels_keep_their_axes(name, output, calibrator_of, tmp_path):
+    cal, path = calibrator_of(name, 10), tmp_path / "cal.onnx"
+    cal.to_onnx(path, dim=1, output=output)
+    for n, height, width in ((7, 4, 5), (1, 1, 1), (2, 9, 1)):
+        z = extreme_rows(n * height * width, 10, np.float32).reshape(n, height, width, 10)
+        z = np.ascontiguousarray(np.moveaxis(z, -1, 1))
+        got = serve(path, z)
+        wanted = cal.predict_proba(z, dim=1) if output == "probabilities" else cal.transform(z, dim=1)
+        assert got.shape == z.shape
+        scale = 1 if output == "probabilities" else max(1, np.abs(wanted[np.isfinite(wanted)]).max())
+        np.testing.assert_allclose(got, wanted, rtol=0, atol=scale * TOLERANCE["float32"])
+
+
+def test_the_axis_of_the_fit_is_the_default_and_others_are_refused(tmp_path):
+    task = simulate(n_rows=200, n_classes=3)
+    pixels = task.logits.reshape(5, 8, 5, 3).transpose(0, 3, 1, 2).astype(np.float32)
+    cal = TemperatureScaling().fit(pixels, task.labels.reshape(5, 8, 5), dim=1)
+    cal.to_onnx(tmp_path / "cal.onnx")
+    np.testing.assert_allclose(serve(tmp_path / "cal.onnx", pixels), cal.predict_proba(pixels), atol=1e-6)
+    cal.to_onnx(tmp_path / "rows.onnx", dim=-1)
+    rows = pixels[:, :, 0, 0]
+    np.testing.assert_allclose(serve(tmp_path / "rows.onnx", rows), cal.predict_proba(rows), atol=1e-6)
+    with pytest.raises(InputError, match="dim must be 1 in a model for pixels"):
+        cal.to_onnx(tmp_path / "other.onnx", dim=2)
+    options = TemperatureScaling().fit(task.logits, task.labels, positions=True)
+    with pytest.raises(InputError, match="found 1 for positions"):
+        options.to_onnx(tmp_path / "other.onnx", dim=1)
+    with pytest.raises(InputError, match="dim is for a calibrator alone"):
+        cal.to_onnx(tmp_path / "other.onnx", dim=1, model=tmp_path / "cal.onnx")

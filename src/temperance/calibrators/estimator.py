@@ -677,6 +677,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         self,
         path: str | Path,
         *,
+        dim: int | None = None,
         model: str | Path | None = None,
         classifier_output: str | None = None,
         output: str = "probabilities",
@@ -689,13 +690,20 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         """Write `predict_proba` as an ONNX model, or a classifier with it at its end.
 
         Alone, it takes `logits` (batch, K) and gives `probabilities` (batch, K), both of type `dtype`. With
-        output="logits" it gives `calibrated_logits`, as `transform`. Given the file of a classifier, `model`,
+        dim=1, the default if the fit had it, both are (batch, K, H, W). With output="logits" it gives
+        `calibrated_logits`, as `transform`. Given the file of a classifier, `model`,
         it calibrates the logits in its `classifier_output`, which `probabilities` replace: see
         `temperance.onnx.append_to_onnx` for the options.
         """
         fitted = model_of(self)
         if model is not None:
-            options = {"classifier_output": classifier_output, "from_probs": from_probs, "floor": floor}
+            if dim is not None:
+                raise InputError("dim is for a calibrator alone; found model=... Leave one of them out.")
+            options: dict[str, Any] = {
+                "classifier_output": classifier_output,
+                "from_probs": from_probs,
+                "floor": floor,
+            }
             options |= {"keep": keep, "output": output, "overwrite": overwrite}
             loaders.load("onnx append")(fitted, model, path, **options)
         elif keep or any(option is not None for option in (classifier_output, from_probs, floor)):
@@ -704,7 +712,8 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
                 "model=..., or leave them out."
             )
         else:
-            loaders.load("onnx model")(fitted, path, output=output, dtype=dtype, overwrite=overwrite)
+            options = {"dim": dim, "output": output, "dtype": dtype, "overwrite": overwrite}
+            loaders.load("onnx model")(fitted, path, **options)
 
     def parameters(self) -> dict[str, AnyArray]:
         """Return the fitted numbers by name, as they are saved and exported."""

@@ -42,7 +42,7 @@ MAX_SHOWN_CLASSES = 15
     metavar="NUMBERS",
     help="Class frequencies, separated by commas, instead of ROWS.",
 )
-@read_options(without=["labels", "group_column", "by"], default_part="test")
+@read_options(without=["labels", "group_column", "by", "ignore_index"], default_part="test")
 @force_option
 @output_options("adapt")
 def adapt(

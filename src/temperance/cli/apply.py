@@ -29,8 +29,9 @@ Examples:
 
 \b
 The output may be .npz, .npy, .csv or .parquet. Labels, class names and row
-names are copied to it, so that `temperance evaluate probs.npz` works. Files
-may be larger than memory.
+names are copied to it, so that `temperance evaluate probs.npz` works. Arrays
+keep their shape; a table has a row for each pixel or token. Files may be
+larger than memory.
 """
 
 
@@ -38,7 +39,7 @@ may be larger than memory.
 @click.argument("calibrator", type=FILE)
 @click.argument("logits", type=FILE)
 @click.option("-o", "--out", type=FILE, required=True, help="The file of probabilities to write.")
-@read_options(without=["group_column", "by"], default_part="test")
+@read_options(without=["group_column", "by", "ignore_index"], default_part="test")
 @force_option
 @output_options("apply")
 def apply(
@@ -56,7 +57,7 @@ def apply(
     from temperance.calibrators.registry import key_of
     from temperance.data.formats.columns import LABEL_NAMES
     from temperance.data.writer import check_output, open_writer
-    from temperance.streaming import predict_file, probability_dtype
+    from temperance.streaming import in_shape_of_file, predict_file, probability_dtype
 
     fitted = load(calibrator)
     check_output_file(out, calibrator, logits, options.labels, overwrite=force)
@@ -66,10 +67,15 @@ def apply(
         with suppress(InputError):  # invalid labels, such as -1 for unknown, are not copied
             rows = rows.with_labels()
     shape, done, total = (rows.shape[0], rows.n_classes), 0, 0.0
+    written: tuple[int, ...] = shape
+    labels, axis, parts = rows.labels, 1, predict_file(fitted, rows)
+    if rows.dim is not None and out.suffix.lower() in (".npz", ".npy"):  # a table has a row for each pixel
+        written, axis, parts = rows.array_shape, rows.dim, in_shape_of_file(rows, parts)
+        labels = None if labels is None else labels.reshape(rows.leading)
     beside: dict[str, Any] = {}
     if out.suffix.lower() != ".npy":  # which holds one array only
         beside = {
-            "labels": rows.labels,
+            "labels": labels,
             "class_names": getattr(fitted, "class_names_", None) or rows.class_names,
             "ids": rows.ids,
             # An id column named like a label column would be read back as labels.
@@ -79,12 +85,13 @@ def apply(
     with (
         output.telling_warnings(),
         output.progress("Calibrating") as report,
-        open_writer(out, shape=shape, dtype=probability_dtype(rows), overwrite=force, **beside) as writer,
+        open_writer(out, shape=written, dtype=probability_dtype(rows), overwrite=force, **beside) as writer,
     ):
-        for probs in predict_file(fitted, rows):
+        for probs in parts:
             writer.write(probs)
-            done += len(probs)
-            total += float(probs.max(axis=1).sum(dtype=np.float64))
+            highest = probs.max(axis=axis)
+            done += highest.size
+            total += float(highest.sum(dtype=np.float64))
             report("", done / shape[0])
     say_columns(output, rows)
     confidence = percent(total / shape[0])

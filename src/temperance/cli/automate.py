@@ -77,7 +77,8 @@ def automate(
         with opened.stored.naming_file():
             automated = fitted.automate(
                 logits, labels, max_error, delta,
-                positive=column, groups=opened.groups, from_probs=False if opened.kind == "probs" else None,
+                positive=column, groups=opened.groups_of(1),
+                from_probs=False if opened.kind == "probs" else None,
             )  # fmt: skip
     if out is not None:
         automated.save(out, overwrite=force)

@@ -104,16 +104,14 @@ def check(
             found = check_labelled(
                 fitted.model_, logits, columns, None,
                 name=rows.name, history=history, tolerance=tolerance, alpha=alpha,
-                from_probs=False if opened.kind == "probs" else None, groups=opened.groups,
+                from_probs=False if opened.kind == "probs" else None, groups=opened.groups_of(1),
                 by=opened.by,
             )  # fmt: skip
     if report is not None:
         from temperance.report.history import write_history
 
         write_history(found, report, title=f"Checks of {calibrator.name}", overwrite=force)
-    command = _command(
-        found, calibrator, rows, as_words(replace(options, labels=None, group_column=None, by=None))
-    )
+    command = _command(found, calibrator, rows, as_words(replace(options.for_new_rows(), labels=None)))
     say_columns(output, opened)
     output.text(_shown(found, command))
     output.say_by_group(options.by, found.by_group)

@@ -184,7 +184,7 @@ def _snippets(
     from temperance.report.snippets import Snippets
 
     new = test or Path(f"new{val.suffix}")
-    options, of_test = replace(options, by=None), replace(of_test, group_column=None, by=None)
+    options, of_test = replace(options, by=None), of_test.for_new_rows()
     commands = {
         method: [
             "# Fit to the validation rows:",

@@ -35,6 +35,11 @@ Examples:
     "--append", type=FILE, metavar="CLASSIFIER", help="ONNX classifier to append the calibrator to."
 )
 @click.option(
+    "--dim",
+    type=click.Choice(["1", "-1"]),
+    help="Axis of the classes: 1 for pixels (N, K, H, W), -1 for the last.  [default: that of the fit]",
+)
+@click.option(
     "--output",
     "gives",
     type=click.Choice(["probabilities", "logits"]),
@@ -62,6 +67,7 @@ def export(
     calibrator: Path,
     out: Path,
     append: Path | None,
+    dim: str | None,
     gives: str,
     classifier_output: str | None,
     from_probs: bool | None,
@@ -72,6 +78,7 @@ def export(
     """Write the calibrator file CALIBRATOR as a model, OUT: .onnx or .pt2."""
     from temperance.calibrator_file import load
     from temperance.calibrators.registry import key_of
+    from temperance.formulas.model import axis_of_classes
 
     kind = out.suffix.lower()
     if kind not in (".onnx", ".pt2"):
@@ -84,6 +91,9 @@ def export(
         raise InputError(
             "--classifier-output, --from-probs and --floor need a classifier. Name it with --append."
         )
+    if append is not None and dim is not None:
+        raise InputError("--dim is for a calibrator alone; found --append too. Leave one of them out.")
+    axis = None if dim is None else int(dim)
     fitted = load(calibrator)
     check_output_file(out, calibrator, append, overwrite=force)
     name = gives
@@ -98,13 +108,15 @@ def export(
         from temperance.onnx.model import name_for
 
         name = name_for(gives)
-        fitted.to_onnx(out, output=gives, overwrite=force)
+        fitted.to_onnx(out, dim=axis, output=gives, overwrite=force)
     else:
         from temperance.torch.module import save_program
 
-        save_program(fitted, out, output=gives, overwrite=force)
-    takes = f"the inputs of {on_one_line(append)}" if append else _own_inputs(fitted)
-    output.say(f"{key_of(fitted)}: from {takes} to {name} (batch, {fitted.n_classes_})")
+        save_program(fitted, out, dim=axis, output=gives, overwrite=force)
+    of_pixels = append is None and axis_of_classes(fitted.model_, axis) == 1
+    shape = f"(batch, {fitted.n_classes_}{', H, W' if of_pixels else ''})"
+    takes = f"the inputs of {on_one_line(append)}" if append else _own_inputs(fitted, shape)
+    output.say(f"{key_of(fitted)}: from {takes} to {name} {shape}")
     output.say(f"Saved to {on_one_line(out)}")
     output.result(
         calibrator=calibrator_for_json(calibrator, fitted),
@@ -115,9 +127,9 @@ def export(
     )
 
 
-def _own_inputs(fitted: Calibrator) -> str:
-    """Return what the model of a calibrator alone takes."""
-    shape, fitted_on = f"(batch, {fitted.n_classes_})", fitted.model_.record.fitted_on
+def _own_inputs(fitted: Calibrator, shape: str) -> str:
+    """Return what the model of a calibrator alone takes, logits of this shape."""
+    fitted_on = fitted.model_.record.fitted_on
     if fitted_on is None or fitted_on.kind != "probabilities":
         return f"logits {shape}"
     raised = f"max(p, {fitted_on.floor:.3g})" if fitted_on.floor else "p"

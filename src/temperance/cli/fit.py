@@ -44,6 +44,7 @@ Examples:
   temperance fit val.npz -m hts -o cal.json
   temperance fit val.npy --labels labels.npy --input logits -o cal.json
   temperance fit val.npz -m bayes --set class_bias=true -o cal.json
+  temperance fit pixels.npz --dim 1 --ignore-index 255 -o cal.json
   temperance fit val.npz -o cal.json --metadata classifier=resnet50
 """
 
@@ -161,7 +162,7 @@ def _next(val: Path, out: Path, options: ReadOptions) -> str:
     reading = replace(options, labels=None, part=None)
     if options.labels is not None:  # new rows need none
         words = _command("apply", out, f"new{format_of(val)}", "-o", "probs.npz")
-        reading = replace(reading, group_column=None)
+        reading = reading.for_new_rows()
     else:
         test = val if "test" in parts(val) else f"test{format_of(val)}"
         words = _command("evaluate", test, "-c", out)

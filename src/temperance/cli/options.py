@@ -64,7 +64,7 @@ def as_option(argument: str, value: object) -> str:
         return option.replace("--", "--no-", 1)
     if isinstance(value, list):
         return f"{option} {shlex.quote(','.join(map(str, value)))}"
-    return option if value in (None, True) else f"{option} {shlex.quote(str(value))}"
+    return option if value is None or value is True else f"{option} {shlex.quote(str(value))}"
 
 
 def _read_classes(

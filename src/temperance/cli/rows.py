@@ -37,6 +37,8 @@ def open_for_calibrator(
     kinds = {words: kind for kind, words in KIND_IN_WORDS.items()}
     default_kind = None if fitted_on is None else kinds.get(fitted_on.kind)
     options = replace(options, default_kind=default_kind, default_classes=names)
+    if fitted_on is not None and fitted_on.dim:
+        options = replace(options, default_dim=fitted_on.dim)
     rows = RowFile.open(path, options, need_labels=need_labels)
     by_length = None if fitted_on is None else fitted_on.length_normalised
     if by_length and rows.length_normalised is False:
@@ -154,6 +156,7 @@ def record_rows(fitted: Calibrator, rows: RowFile, class_names: Sequence[str] | 
         rows.length_normalised,
         positions=rows.positions or None,
         renormalised=rows.renormalised or None,
+        dim=None if rows.dim is None or rows.dim == len(rows.array_shape) - 1 else rows.dim,
     )
     fitted.model_ = record_source(fitted.model_, source, None if rows.positions else class_names)
 

@@ -142,6 +142,32 @@ class ChangedArray(LazyArray):
             start += len(block)
 
 
+class RowsOfArray(LazyArray):
+    """The rows of an array with more axes, the classes in axis `dim`; or some of the rows of any array."""
+
+    def __init__(self, array: LazyArray, dim: int = 1, kept: NDArray[np.bool_] | None = None) -> None:
+        leading = (*array.shape[:dim], *array.shape[dim + 1 :])
+        n_rows = math.prod(leading) if kept is None else int(kept.sum())
+        super().__init__(array.path, array.key, (n_rows, *array.shape[dim : dim + 1]), array.dtype)
+        self.class_names, self.columns = array.class_names, array.columns
+        self._given, self._dim, self._kept = array, dim, kept
+        self._rows_in_one = math.prod(leading[1:])  # rows in an entry of the first axis
+
+    def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
+        start, held = 0, np.empty((0, *self.shape[1:]), self.dtype)
+        for block in self._given.blocks(max(1, rows // max(1, self._rows_in_one))):
+            if block.ndim > 1:
+                block = np.moveaxis(block, self._dim, -1).reshape(-1, self.shape[1])
+            if self._kept is not None:
+                start, block = start + len(block), block[self._kept[start : start + len(block)]]
+            held = np.concatenate([held, block]) if len(held) else block
+            while len(held) >= rows:
+                yield held[:rows]
+                held = held[rows:]
+        if len(held):
+            yield held
+
+
 class MappedArray(LazyArray):
     """An array whose bytes are the same in the file as in memory, from `offset` on."""
 

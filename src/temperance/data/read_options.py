@@ -7,7 +7,7 @@ store of a study write the fields by their names.
 
 from __future__ import annotations
 
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +82,21 @@ class ReadOptions:
             "metavar": "NAME",
         },
     )
+    dim: int | None = field(
+        default=None,
+        metadata={
+            "help": "Axis of the classes in an array with more than two axes, counted from 0: 1 for pixels "
+            "(N, K, H, W), 2 for tokens (N, T, K). The entries of the first axis are groups.",
+            "type": int,
+        },
+    )
+    ignore_index: int | None = field(
+        default=None,
+        metadata={
+            "help": "Label of rows to leave out, such as 255 for pixels without a class.",
+            "type": int,
+        },
+    )
     classes: tuple[str, ...] | None = field(
         default=None,
         metadata={
@@ -99,6 +114,8 @@ class ReadOptions:
     floor: float | None = None
     default_part: str | None = None
     """The part of a task file that is read if `part` is None; other files have no parts."""
+    default_dim: int | None = None
+    """The axis of the classes in an array with more axes if `dim` is None: that of a calibrator's fit."""
     default_kind: str | None = None
     """What the numbers are, if nothing says so and the classes are `default_classes`."""
     default_classes: tuple[str, ...] | None = None
@@ -113,7 +130,11 @@ class ReadOptions:
         """Return the fields that a user of the command line may set."""
         return [one for one in fields(cls) if one.metadata]
 
+    def for_new_rows(self) -> ReadOptions:
+        """Return the options for rows that are neither fitted to nor scored."""
+        return replace(self, group_column=None, by=None, ignore_index=None)
+
     def given(self) -> dict[str, Any]:
         """Return the values that the user has set, by field."""
         values = {one.name: getattr(self, one.name) for one in self.described()}
-        return {name: value for name, value in values.items() if value not in (None, False)}
+        return {name: value for name, value in values.items() if value is not None and value is not False}

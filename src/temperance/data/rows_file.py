@@ -21,11 +21,12 @@ from numpy.typing import NDArray
 from temperance.data.formats import ARRAYS, TABLES, check_file, format_of, open_members
 from temperance.data.formats.columns import check_number_of_classes, joined
 from temperance.data.formats.harness import are_samples
-from temperance.data.lazy_array import FILL_BYTES, ChangedArray, LazyArray
+from temperance.data.lazy_array import FILL_BYTES, ChangedArray, LazyArray, RowsOfArray
 from temperance.data.read_options import CLASS_KEYS, KINDS, MARK_KEY, PARTS, ReadOptions
 from temperance.errors import InputError, Remedy, file_error, listed, rows_from
 from temperance.files import filled_array
-from temperance.inputs.containers import MAX_COMPARED_ROWS
+from temperance.inputs.containers import MAX_COMPARED_ROWS, rows_to_keep
+from temperance.inputs.groups import MIN_GROUPS, groups_of_axes
 from temperance.inputs.labels import MARK_CLASSES, check_labels, from_marks
 from temperance.inputs.probabilities import MIN_FLOOR, LowEnd, divide_by_sums, logits_from_probs
 from temperance.inputs.validation import INSPECTED_ROWS, check_choice, doubtful_columns
@@ -74,6 +75,14 @@ class RowFile:
         Whether each row of probabilities is divided by its sum.
     in_percent : bool
         Whether the confidences of answers are stored as percentages.
+    array_shape : tuple of int
+        The shape of the array in the file; of one with more than two axes, every pixel or token is a row.
+    dim : int, or None
+        The axis of the classes in such an array.
+    ignore_index : int, or None
+        Rows with this label are left out when the labels are read.
+    kept : array of bool, or None
+        Which rows of the file these are; None if they are all.
 
     Examples
     --------
@@ -104,6 +113,10 @@ class RowFile:
     stored_groups: LazyArray | None = field(default=None, repr=False)
     stored_by: LazyArray | None = field(default=None, repr=False)
     in_percent: bool = False
+    array_shape: tuple[int, ...] = ()
+    dim: int | None = None
+    ignore_index: int | None = None
+    kept: NDArray[np.bool_] | None = field(default=None, repr=False)
 
     @classmethod
     def open(cls, path: Path, options: ReadOptions, *, need_labels: bool = True) -> RowFile:
@@ -116,7 +129,7 @@ class RowFile:
         own = options if options.labels is None else replace(options, label_column=None)
         members = open_members(path, own)
         part = _choose_part(path, members, options)
-        kind, stored = _choose_scores(path, members, part, options)
+        kind, stored, shape, dim = _choose_scores(path, members, part, options)
         if not stored.key and stored.columns and options.classes is None:
             _refuse_doubtful(stored, kind, options.default_classes)
         in_percent = False
@@ -133,8 +146,9 @@ class RowFile:
             with suppress(InputError):
                 calibrated_by = str(next(mark._blocks(1)).ravel()[0])
         rows = cls(path, stored.key, kind, None, stored, names, labels, ids, calibrated_by, options.floor)
+        rows = replace(rows, array_shape=shape, dim=dim, ignore_index=options.ignore_index)
         groups, by = (
-            _beside(path, members, part, key, name, stored.shape[0])
+            _beside(path, members, part, key, name, rows.leading)
             for key, name in (("groups", options.group_column), ("by", options.by))
         )
         rows = replace(
@@ -156,9 +170,26 @@ class RowFile:
         array = np.require(self.stored_labels.labels(), requirements="A")
         if self.class_names == MARK_CLASSES:
             array = from_marks(array)
+        rows = self
         with self.stored_labels.naming_file():
-            labels = check_labels(array, self.shape[0], self.n_classes, self.class_names)
-        return replace(self, labels=labels)
+            if self.dim is not None and array.shape != self.leading:
+                of = self.array_shape
+                fitting = [i for i in range(1, len(of)) if (*of[:i], *of[i + 1 :]) == array.shape]
+                raise InputError(
+                    f"labels must have the shape of the {self.kind} without the axis of the classes, "
+                    f"{self.leading}; found shape {array.shape}.",
+                    remedy=Remedy("dim", tuple(fitting)) if fitting else None,
+                )
+            array = array.reshape(-1) if self.dim is not None else array
+            if self.ignore_index is not None and array.shape == self.shape[:1] and self.kept is None:
+                kept = np.zeros(len(array), bool)
+                kept[rows_to_keep(array, self.ignore_index)] = True
+                rows, array = (
+                    replace(self, stored=RowsOfArray(self.stored, kept=kept), kept=kept),
+                    array[kept],
+                )
+            labels = check_labels(array, rows.shape[0], rows.n_classes, rows.class_names)
+        return replace(rows, labels=labels)
 
     @property
     def has_labels(self) -> bool:
@@ -179,6 +210,12 @@ class RowFile:
         return self.stored.shape
 
     @property
+    def leading(self) -> tuple[int, ...]:
+        """The shape of the array in the file without the axis of the classes."""
+        shape = self.array_shape
+        return shape[:1] if self.dim is None else (*shape[: self.dim], *shape[self.dim + 1 :])
+
+    @property
     def dtype(self) -> np.dtype[Any]:
         """Type of the logits: integers become float64."""
         return self.stored.dtype if self.stored.dtype.kind == "f" else np.dtype(np.float64)
@@ -196,17 +233,37 @@ class RowFile:
     @property
     def ids(self) -> NDArray[Any] | None:
         """The row names, read when needed; None if the file has none."""
-        return None if self.stored_ids is None else self.stored_ids.labels()
+        return self._one_per_row(self.stored_ids)
 
     @property
     def groups(self) -> NDArray[Any] | None:
-        """The group of each row, read when needed; None if the file has none."""
-        return None if self.stored_groups is None else self.stored_groups.labels()
+        """The group of each row, read when needed; None if the file has none.
+
+        Rows of an array with more axes have groups: the entries of the first axis, if these are several.
+        """
+        return self.groups_of(MIN_GROUPS)
+
+    def groups_of(self, at_least: int) -> NDArray[Any] | None:
+        """Return `groups`, where so many entries of the first axis are groups."""
+        if self.stored_groups is not None:
+            return self._one_per_row(self.stored_groups)
+        groups = groups_of_axes(self.leading, at_least=at_least)
+        return groups if groups is None or self.kept is None else groups[self.kept]
 
     @property
     def by(self) -> NDArray[Any] | None:
         """The value by which each row is scored separately, read when needed; None unless asked for."""
-        return None if self.stored_by is None else self.stored_by.labels()
+        return self._one_per_row(self.stored_by)
+
+    def _one_per_row(self, stored: LazyArray | None) -> NDArray[Any] | None:
+        """Return what is stored beside the scores, for each row; an image or text has it for all its rows."""
+        if stored is None:
+            return None
+        values = stored.labels()
+        if self.dim is not None:
+            missing = len(self.leading) - values.ndim
+            values = np.broadcast_to(values.reshape(values.shape + missing * (1,)), self.leading).reshape(-1)
+        return values if self.kept is None else values[self.kept]
 
     def blocks(self, rows: int) -> Iterator[NDArray[Any]]:
         """Yield the stored numbers in order, in blocks of `rows` rows; the last block may be smaller."""
@@ -272,6 +329,8 @@ def open_rows(
     floor: float | None = None,
     length_normalised: bool = False,
     renormalise: bool = False,
+    dim: int | None = None,
+    ignore_index: int | None = None,
 ) -> RowFile:
     """Open a file of logits or probabilities; only the labels are read.
 
@@ -304,6 +363,11 @@ def open_rows(
         Divide the log-likelihoods in samples of lm-evaluation-harness by the characters of the answers.
     renormalise : bool
         Divide each row of probabilities by its sum: for rounded ones, percentages or votes.
+    dim : int, optional
+        The axis of the classes in an array with more than two axes: 1 for pixels (N, K, H, W), 2 for tokens
+        (N, T, K). Every pixel or token is a row; the entries of the first axis are their groups.
+    ignore_index : int, optional
+        Label of rows to leave out, such as 255 for pixels without a class.
 
     Examples
     --------
@@ -333,6 +397,8 @@ def open_rows(
         floor=floor,
         length_normalised=length_normalised,
         renormalise=renormalise,
+        dim=dim,
+        ignore_index=ignore_index,
     )
     return RowFile.open(Path(path), options, need_labels=need_labels)
 
@@ -378,8 +444,11 @@ def _choose_part(path: Path, members: dict[str, LazyArray], options: ReadOptions
 
 def _choose_scores(
     path: Path, members: dict[str, LazyArray], part: str | None, options: ReadOptions
-) -> tuple[str, LazyArray]:
-    """Return whether logits or probabilities, and where; raise unless it is an (N, K) or (N,) array."""
+) -> tuple[str, LazyArray, tuple[int, ...], int | None]:
+    """Return whether logits or probabilities, their rows, the shape in the file, and the axis of the classes.
+
+    The axis is that of an array with more than two axes. Raise unless the rows are an (N, K) or (N,) array.
+    """
     kind, said = ("probs", "from_probs") if options.from_probs else (options.kind, "kind")
     suffix = f"_{part}" if part else ""
     named = [one for one in KINDS if one + suffix in members]
@@ -387,11 +456,13 @@ def _choose_scores(
     if named:
         found = kind if kind in named else named[0]  # logits first
         stored = members[found + suffix]
+        whole, stored, dim = _rows_of(stored, found, options)
         if kind not in (None, found):
             raise stored.file_error(f"must hold {kind}, as requested; found {found}.", Remedy(said))
     elif len(others := [key for key in members if key not in (*_BESIDE_SCORES, *beside)]) == 1:
         stored = members[others[0]]
         stored.check_numbers()  # arrays that cannot be read are not listed
+        whole, stored, dim = _rows_of(stored, "scores", options)
         if kind is None and options.default_kind and _is_default_kind(members, stored, options):
             kind = options.default_kind
         if kind is None:
@@ -404,19 +475,38 @@ def _choose_scores(
         )
     stored.check_numbers()
     shape, advice = stored.shape, ""
-    if shape[1:] == (1,):  # the head of a binary classifier
+    if dim is None and shape[1:] == (1,):  # the head of a binary classifier
         shape = shape[:1]
         stored = ChangedArray(stored, lambda block: block[:, 0], shape)
-    if len(shape) > 2:
-        advice = "Put the classes last and save reshape(-1, K)."
-    elif len(shape) == 2 and shape[1] < 2:
+    if len(shape) == 2 and shape[1] < 2:
         advice = "Save a column for each class."
     elif shape[0] == 0:
         advice = "Save at least one row."
     if advice:
         wanted = f"{found} must be an (N, K) array, a row for each prediction and a column for each class"
         raise stored.file_error(f"{wanted}; found shape {shape}. {advice}")
-    return found, stored
+    return found, stored, whole, dim
+
+
+def _rows_of(
+    stored: LazyArray, what: str, options: ReadOptions
+) -> tuple[tuple[int, ...], LazyArray, int | None]:
+    """Return the shape of an array, its rows, and the axis of the classes if it has more than two axes."""
+    shape, dim = stored.shape, options.dim
+    if len(shape) < 3 and (dim is None or (len(shape) == 2 and dim in (-1, 1))):
+        return shape, stored, None
+    last = len(shape) - 1
+    choices = Remedy("dim", tuple(dict.fromkeys((1, last)))) if last > 1 else Remedy("dim")
+    if dim is None and options.default_dim is not None and options.default_dim <= last:
+        dim = options.default_dim
+    if dim is None:
+        wanted = f"{what} with more than two axes need the axis of the classes"
+        raise stored.file_error(f"{wanted}; found shape {shape}.", choices)
+    if not (-last <= dim < 0 or 1 <= dim <= last):
+        fact = f"dim must be the axis of the classes, which is not the first, in shape {shape}"
+        raise stored.file_error(f"{fact}; found {dim}.", choices)
+    dim %= len(shape)
+    return shape, RowsOfArray(stored, dim), dim
 
 
 def _from_percent(stored: LazyArray) -> tuple[LazyArray, bool]:
@@ -443,7 +533,12 @@ def _from_percent(stored: LazyArray) -> tuple[LazyArray, bool]:
 
 
 def _beside(
-    path: Path, members: dict[str, LazyArray], part: str | None, key: str, name: str | None, n_rows: int
+    path: Path,
+    members: dict[str, LazyArray],
+    part: str | None,
+    key: str,
+    name: str | None,
+    leading: tuple[int, ...],
 ) -> LazyArray | None:
     """Return the values beside the scores under `key`, or under the name that the user gives an array."""
     is_table = format_of(path) in TABLES
@@ -453,8 +548,9 @@ def _beside(
         remedy = Remedy("group_column", ("NAME",)) if key == "groups" else Remedy("by", ("NAME",))
         whole = f"{wanted}_{part}" if part else wanted
         raise file_error(path, f"must have an array named {whole}; found {_listed(members)}.", remedy=remedy)
-    if found is not None and found.shape != (n_rows,):
-        raise found.file_error(f"must have one value per row; found shape {found.shape} for {n_rows} rows.")
+    if found is not None and (not found.shape or found.shape != leading[: len(found.shape)]):
+        size = f"{leading[0]} rows" if len(leading) == 1 else f"rows of shape {leading}"
+        raise found.file_error(f"must have one value per row; found shape {found.shape} for {size}.")
     return found
 
 

@@ -108,11 +108,11 @@ def open_writer(
     key : {"probs", "logits"}
         What the numbers are.
     shape : tuple of int
-        (N, K) of all rows together.
+        (N, K) of all rows together. Arrays may have more axes, in blocks along the first.
     dtype : dtype
         Type of the numbers.
     labels : array-like of shape (N,), optional
-        Columns of the right classes.
+        Columns of the right classes; of an array with more axes, in its shape without the classes.
     class_names : sequence of str, optional
         Names of the columns of a table, and of its labels.
     ids : array-like of shape (N,), optional
@@ -151,7 +151,7 @@ def open_writer(
 
 
 def _one_for_each_row(what: str, array: NDArray[Any] | None, shape: tuple[int, ...]) -> list[NDArray[Any]]:
-    if array is not None and array.shape != shape[:1]:
+    if array is not None and array.shape[:1] != shape[:1]:
         raise ValueError(f"{what} must be one for each of the {shape[0]} rows; found shape {array.shape}.")
     return [] if array is None else [array]
 

@@ -228,7 +228,7 @@ class Beside:
         beside = cls(given, weights, together, one_per_row(by, "by"))
         if ignore_index is None or given is None or len(given) != n_rows:
             return beside
-        kept = _kept(given, ignore_index)
+        kept = rows_to_keep(given, ignore_index)
         return beside if kept.size == n_rows else replace(beside.take(kept), kept=kept)
 
     def take(self, rows: NDArray[Any]) -> Beside:
@@ -245,7 +245,7 @@ def names_of(logits: Any, classes: Any, n_classes: int) -> Names | None:
     return None if names is None or len(names) != n_classes else tuple(names.tolist())
 
 
-def _kept(labels: NDArray[Any], ignore_index: int) -> NDArray[np.intp]:
+def rows_to_keep(labels: NDArray[Any], ignore_index: int) -> NDArray[np.intp]:
     """Return the rows that are not to be ignored."""
     check_number("ignore_index", ignore_index, "or None", lambda index: True, whole=True)
     if labels.dtype.kind not in "iuf":

@@ -18,7 +18,7 @@ from temperance.calibrators.estimator import model_of
 from temperance.core.tensor_rows import TensorRows
 from temperance.errors import InputError
 from temperance.files import atomic_file, check_writable
-from temperance.formulas.model import Model
+from temperance.formulas.model import Model, axis_of_classes
 from temperance.inputs.validation import check_choice
 from temperance.onnx.graph import Array, Graph, OnnxOps
 
@@ -36,13 +36,14 @@ def to_onnx(
     calibrator: Calibrator | Model,
     path: str | Path,
     *,
+    dim: int | None = None,
     output: str = "probabilities",
     dtype: Any = "float32",
     overwrite: bool = False,
 ) -> None:
     """Write a fitted calibrator as an ONNX model: `logits` (batch, K) in, `probabilities` (batch, K) out.
 
-    If it was fitted on positions, K can be any number.
+    If it was fitted on positions, K can be any number. With dim=1, both are (batch, K, H, W).
 
     Parameters
     ----------
@@ -50,6 +51,8 @@ def to_onnx(
         A fitted calibrator.
     path : path
         The file to write.
+    dim : {1, -1}, optional
+        The axis of the classes: 1 for the logits of pixels, (N, K, H, W); by default that of the fit.
     output : {"probabilities", "logits"}
         What the model gives; logits are called `calibrated_logits`.
     dtype : "float32" or "float64"
@@ -71,10 +74,17 @@ def to_onnx(
     """
     fitted, kind, name = model_of(calibrator), _float_type(dtype), name_for(output)
     check_writable(path, overwrite=overwrite)
-    graph = Graph(kind)
-    calibrate(fitted, graph, Array(graph, "logits"), name, output)
+    dim = axis_of_classes(fitted, dim)
+    if dim not in (1, -1) or (dim == 1 and fitted.of_positions):
+        found = f"{dim} for positions" if dim == 1 else f"{dim!r}"
+        raise InputError(
+            f"dim must be 1 in a model for pixels (N, K, H, W), else -1; found {found}. Pass dim=-1 and move "
+            "the axis before the model."
+        )
+    graph, pixels = Graph(kind), ("height", "width") if dim == 1 else ()
+    shape = "batch", fitted.n_columns or "positions", *pixels
+    (_calibrate_pixels if dim == 1 else calibrate)(fitted, graph, Array(graph, "logits"), name, output)
     graph.drop_unused(name)
-    shape = "batch", fitted.n_columns or "positions"
     element = helper.np_dtype_to_tensor_dtype(kind)
     model = helper.make_model(
         helper.make_graph(
@@ -108,6 +118,14 @@ def _float_type(dtype: Any) -> np.dtype[Any]:
     if kind not in (np.float32, np.float64):
         raise InputError(f"dtype must be 'float32' or 'float64'; found {dtype!r}.")
     return kind
+
+
+def _calibrate_pixels(fitted: Model, graph: Graph, logits: Array, name: str, output: str) -> None:
+    """Add the nodes for logits (N, K, H, W), which are (rows, K) in between."""
+    last, inner = graph.node("Transpose", logits, perm=[0, 2, 3, 1]), f"{graph.prefix}_rows"
+    calibrate(fitted, graph, graph.node("Reshape", last, [-1, fitted.n_classes]), inner, output)
+    found = graph.node("Reshape", Array(graph, inner), graph.node("Shape", last))
+    graph.node("Transpose", found, output=name, perm=[0, 3, 1, 2])
 
 
 def calibrate(fitted: Model, graph: Graph, logits: Array, name: str, output: str) -> None:

@@ -202,12 +202,14 @@ def save_program(
     calibrator: Calibrator | Model,
     path: str | Path,
     *,
+    dim: int | None = None,
     output: str = "probabilities",
     overwrite: bool = False,
 ) -> None:
     """Write a program that takes float32 logits (batch, K), of any batch size, and returns probabilities.
 
-    With output="logits" it returns calibrated logits.
+    With dim=1, the default if the fit had it, logits are those of pixels, (batch, K, H, W). With
+    output="logits" it returns calibrated logits.
 
     Examples
     --------
@@ -223,12 +225,17 @@ def save_program(
     """
     model = model_of(calibrator)
     check_writable(path, overwrite=overwrite)
-    example = torch.zeros(2, model.n_classes)
+    dim = axis_of_classes(model, dim)
+    if dim not in (-1, 1):
+        raise InputError(f"dim must be 1 or -1 in a program; found {dim}. Move the axis before it.")
+    example = torch.zeros(2, model.n_classes, *(() if dim == -1 else (3, 5)))
     shapes = {"logits": {0: torch.export.Dim("batch")}}
+    if dim == 1:
+        shapes["logits"] |= {2: torch.export.Dim("height"), 3: torch.export.Dim("width")}
     if model.n_columns is None:
         shapes["logits"][1] = torch.export.Dim("positions", min=2)
     program = torch.export.export(
-        CalibratorModule(model, -1, output).eval(), (example,), dynamic_shapes=shapes
+        CalibratorModule(model, dim, output).eval(), (example,), dynamic_shapes=shapes
     )
     content = io.BytesIO()
     torch.export.save(program, content)
