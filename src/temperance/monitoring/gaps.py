@@ -75,7 +75,7 @@ def gap_interval(rows: float, total: float, squares: float) -> tuple[float, floa
 
 
 def recent_gaps(checks: Sequence[Record], start: int, limits: Limits) -> tuple[Gap, ...]:
-    """Return the gaps to tell of labelled checks: the last, each since the last good one, several together.
+    """Return the gaps of labelled checks: the last, each back to the last good one, several together.
 
     Checks together are told if they are outside the allowed range, and all checks always. `start` is the
     first of the checks that differ most.
@@ -94,7 +94,7 @@ def recent_gaps(checks: Sequence[Record], start: int, limits: Limits) -> tuple[G
     means: Vector = sums[:, 2] / sums[:, 0]
     good = np.flatnonzero((low <= means) & (means <= high))
     begin = min(int(good[-1]) + 1 if good.size else 0, number - 1)
-    each = [gap_of(i, i + 1) for i in range(max(begin, number - MAX_LISTED), number)]
+    each = [gap_of(i, i + 1) for i in reversed(range(max(begin, number - MAX_LISTED), number))]
     together = [gap_of(first) for first in sorted({begin, start, max(number - LAST, 0)} - {0, number - 1})]
     every = [gap_of(0)] if number > 1 else []
     return (*each, *(gap for gap in together if gap.outside), *every)
