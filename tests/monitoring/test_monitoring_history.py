@@ -106,6 +106,25 @@ def test_the_same_rows_are_counted_once_and_labels_may_come_later(world, path):
     assert len(path.read_bytes().splitlines()) == 2
 
 
+def test_a_week_that_is_checked_again_is_told_first(world, path):
+    calibrator, logits, labels = world
+    weeks = [slice(300 * week, 300 * week + 300) for week in range(3)]
+    for number, week in enumerate(weeks):
+        found = monitoring.check(
+            calibrator, logits[week], labels[week], history=path, name=f"week {number}.csv"
+        )
+        assert found.sentences[1].startswith(f"week {number}.csv on ")
+        assert found.recheck is None
+    again = monitoring.check(calibrator, logits[weeks[0]], labels[weeks[0]], history=path, name="week 0.csv")
+    assert again.sentences[0] == found.sentences[0], "the verdict is that of all checks"
+    assert "are not counted again" in again.sentences[1]
+    assert again.sentences[2].startswith("week 0.csv on ")
+    assert again.sentences[3].startswith("week 2.csv on ")
+    last = monitoring.check(calibrator, logits[weeks[2]], labels[weeks[2]], history=path, name="week 2.csv")
+    assert last.recheck is None, "it is the first of the gaps"
+    assert last.gaps == again.gaps == found.gaps
+
+
 ROW = [[3.0, 0.0, 0.0]]
 
 

@@ -89,8 +89,10 @@ class Check:
     gap_limits : tuple of two floats
         The allowed confidence minus accuracy: tolerance, gap at the fit, and uncertainty of the fit.
     gaps : tuple of Gap
-        The last labelled check, and each since the last good one, up to five; checks together that are
+        The last labelled check, then each back to the last good one, up to five; checks together that are
         outside the allowed range; all checks. A check is good if its gap is within the allowed range.
+    recheck : Gap or None
+        The gap of these rows, if they were counted before and are not among `gaps`.
     expected_accuracy : tuple of three floats or None
         Mean confidence of rows without labels, with a 95% interval of their accuracy if the calibrator
         still holds; None with labels.
@@ -144,6 +146,7 @@ class Check:
     tolerance: float
     gap_limits: tuple[float, float]
     gaps: tuple[Gap, ...]
+    recheck: Gap | None
     expected_accuracy: tuple[float, float, float] | None
     since: str | None
     change: Change | None
@@ -211,7 +214,7 @@ class Check:
         plain = {"state": self.state, "action": self.action, "alarm": self.alarm, "words": self.sentences}
         for name, value in vars(self).items():
             if name not in ("frequencies", "class_names", "limits", "records"):
-                plain[name] = asdict(value) if isinstance(value, (Change, Labels, Shift)) else value
+                plain[name] = asdict(value) if isinstance(value, (Change, Gap, Labels, Shift)) else value
         plain["gaps"] = [asdict(gap) for gap in self.gaps]
         plain["by_group"] = None if self.by_group is None else self.by_group.to_dict()
         return plain
@@ -369,10 +372,16 @@ def check_labelled(
             _check_same(pending, record, past.path)
         alike = [record for record in past.records if record.rows_digest == pending.rows_digest]
         if alike and (pending.name or _differ(values)):
-            same = (record.date for record in alike if _has_same_rows(pending, record))
-            if counted_before := next(same, None):
+            same = (record for record in alike if _has_same_rows(pending, record))
+            if (before := next(same, None)) is not None:
                 found = _judge(model, limits, pending, past.records, by_group)
-                return replace(found, counted_before=counted_before, torn_lines=past.torn_lines)
+                own = recent_gaps([before], 0, limits) if pending.labelled is not None else ()
+                return replace(
+                    found,
+                    recheck=next((gap for gap in own if gap not in found.gaps), None),
+                    counted_before=before.date,
+                    torn_lines=past.torn_lines,
+                )
         found = _judge(model, limits, pending, (*past.records, pending), by_group)
         others = (record.date for record in alike if not _has_labels_for(pending, record))
         if len(values) >= MIN_RECOGNISED:
@@ -568,6 +577,7 @@ def _judge(
         tolerance=limits.tolerance,
         gap_limits=limits.gap,
         gaps=gaps,
+        recheck=None,
         expected_accuracy=None
         if pending.labelled is not None
         else expected_accuracy(pending.predictions, limits),

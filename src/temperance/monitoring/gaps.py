@@ -78,7 +78,7 @@ def gap_of(rows: float, residuals: float, squares: float) -> tuple[float, float,
 
 
 def recent_gaps(checks: Sequence[Record], start: int, limits: Limits) -> tuple[Gap, ...]:
-    """Return the gaps to tell of labelled checks: the last, each since the last good one, several together.
+    """Return the gaps of labelled checks: the last, each back to the last good one, several together.
 
     Checks together are told if they are outside the allowed range, and all checks always. `start` is the
     first of the checks that differ most.
@@ -96,7 +96,7 @@ def recent_gaps(checks: Sequence[Record], start: int, limits: Limits) -> tuple[G
     each_gap: Vector = -sums[:, 2] / sums[:, 0]
     good = np.flatnonzero((lowest <= each_gap) & (each_gap <= highest))
     begin = min(int(good[-1]) + 1 if good.size else 0, number - 1)
-    each = [from_check(i, i + 1) for i in range(max(begin, number - MAX_LISTED), number)]
+    each = [from_check(i, i + 1) for i in reversed(range(max(begin, number - MAX_LISTED), number))]
     together = [
         from_check(first) for first in sorted({begin, start, max(number - LAST, 0)} - {0, number - 1})
     ]

@@ -27,6 +27,7 @@ def sentences(check: Check) -> list[str]:
     """Return the verdict, then the evidence for it."""
     said = [
         _verdict(check),
+        *_of_recheck(check),
         *_of_gaps(check),
         *_of_change(check),
         *_of_evidence(check),
@@ -36,8 +37,6 @@ def sentences(check: Check) -> list[str]:
         said.append("A group counts as one row, with the mean of its rows.")
     if check.by_group is not None:
         said.append(f"{check.by_group.words} This is about the rows of this check alone.")
-    if check.counted_before is not None:
-        said.append(f"These rows were checked on {check.counted_before[:10]} and are not counted again.")
     if check.equal_logits is not None:
         said.append(
             f"The check on {check.equal_logits[:10]} had the same logits, under another name or with other "
@@ -95,8 +94,13 @@ def _verdict(check: Check) -> str:
     return f"Act: {changed}. Fit the calibrator again, with about {check.labels.number:,} {_labels(check)}."
 
 
+def _of_recheck(check: Check) -> Iterator[str]:
+    if check.counted_before is not None:
+        yield f"These rows were checked on {check.counted_before[:10]} and are not counted again."
+
+
 def _of_gaps(check: Check) -> Iterator[str]:
-    for gap in check.gaps:
+    for gap in (*([] if check.recheck is None else [check.recheck]), *check.gaps):
         yield (
             f"{_checks(check, gap)}: mean confidence {100 * gap.confidence:.1f}%, accuracy "
             f"{100 * gap.accuracy:.1f}%, a gap of {points(gap.gap)} points (95% interval "
