@@ -1,8 +1,5 @@
 """Groups on the command line: a column or an array of ids, and what the rows are worth."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pandas
 import pytest
@@ -31,10 +28,3 @@ def test_fit_uses_the_groups_of_the_file_and_says_so(run, grouped, task, words):
     assert f"30 groups; design effect {by_hand.design_effect_:.2g}: worth about" in done.out
     shown = run("show", "cal.json").out
     assert "30 groups; design effect" in shown
-
-
-def test_without_groups_nothing_is_said(run, files):
-    done = run("fit", "val.npz", "-m", "ts", "-o", "cal.json")
-    assert done.code == 0
-    assert "groups" not in done.out
-    assert "groups" not in json.loads(Path("cal.json").read_text())["fit"]

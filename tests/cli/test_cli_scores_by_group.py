@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from temperance import compare, metrics
-from temperance.inputs.probabilities import logits_from_probs
 
 
 @pytest.fixture
@@ -77,9 +76,3 @@ def test_compare_reads_the_groups_of_both_files(folder, task, run):
     )  # fmt: skip
     assert found["nll_gain"]["low"] == pytest.approx(expected.verdict.nll_gain.low)
     assert (found["groups_fitted"], found["groups_judged"]) == (ids.max() + 1, ids.max() + 1)
-
-
-def test_too_few_groups_for_the_folds_is_an_error_of_the_user(folder, run):
-    probs = np.full((40, 2), 0.5)
-    np.savez("few.npz", logits=logits_from_probs(probs), labels=np.arange(40) % 2, groups=np.arange(40) % 3)
-    run("compare", "few.npz", "-m", "ts").failed(2, "number of groups, 3", "found 5")

@@ -345,15 +345,6 @@ def test_masked_classes_a_single_score_and_weights_can_be_reported(binary):
         assert 'class="tile"' in render_report(result)
 
 
-def test_no_calibration_is_recommended_for_a_calibrated_classifier():
-    task = simulate(3000, 4, temperature=1, entropy_slope=0, class_spread=0, random_state=6)
-    result = compare(task.logits, task.labels, methods=["ts", "hts"], **QUICK)
-    page = Page(render_report(result))
-    assert result.recommended == "none"
-    assert "Leave the classifier as it is" in page.text["p"]
-    assert "Use it" not in page.text["h2"]
-
-
 @pytest.mark.parametrize("n_classes", [1000, pytest.param(50_257, marks=pytest.mark.slow)])
 def test_a_page_of_many_classes_is_small(n_classes):
     rng = np.random.default_rng(0)
