@@ -15,7 +15,7 @@ from temperance.comparison import learning_curve
 from temperance.comparison.verdict import Outcome
 from temperance.data import simulate
 from temperance.metrics.intervals import Estimate
-from temperance.report.page import render_report, write_report
+from temperance.report.page import render_report
 from temperance.report.sections import SECTIONS, SYMBOLS, Source, _interval
 
 QUICK = {"draws": 20}
@@ -299,20 +299,6 @@ def test_a_saved_report_has_the_curve(comparison, curve, tmp_path):
     told = replace(comparison, learning_curve=curve)
     told.save_report(tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text() == render_report(told)
-
-
-def test_the_file_is_not_overwritten_by_default(tmp_path):
-    task = simulate(n_rows=100, n_classes=3, random_state=1)
-    comparison = compare(task.logits, task.labels, methods=["ts"], folds=2, **QUICK)
-    path = tmp_path / "report.html"
-    comparison.save_report(path)
-    content = path.read_bytes()
-    with pytest.raises(FileExistsError, match="exists already"):
-        write_report(comparison, path)
-    assert path.read_bytes() == content
-    comparison.save_report(path, overwrite=True)
-    assert path.read_bytes() == content
-    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize(
