@@ -5,14 +5,21 @@ import os
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from temperance import files
+from temperance import compare, files
 from temperance.errors import OutputExistsError
 from temperance.files import atomic_file, check_writable, scratch_array, write_atomically
+from temperance.monitoring import check
+from temperance.population import weak_population, write_population
+from temperance.report.history import write_history
+from temperance.study.results import Results
+from temperance.study.store import ResultStore
+from temperance.study.table_text import export_results
 
 
 def test_the_file_has_the_content_and_the_usual_permissions(tmp_path):
@@ -68,6 +75,33 @@ def test_an_output_without_permission_is_refused_before_any_work(tmp_path, monke
     with pytest.raises(PermissionError, match=r"may not write in the folder .*Choose another"):
         check_writable(tmp_path / "b")
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.fixture
+def writers(fitted, task, tmp_path_factory):
+    """Return what writes each kind of file that the library writes for its user, by the name of a file."""
+    cal, study = fitted("ts"), tmp_path_factory.mktemp("study")
+    ResultStore.create(study, 0)
+    return {
+        "cal.json": cal.save,
+        "cal.onnx": cal.to_onnx,
+        "prior.json": partial(write_population, weak_population()),
+        "report.html": compare(task.logits, task.labels, methods=["ts"], folds=2, draws=2).save_report,
+        "checks.html": partial(write_history, check(cal, task.logits)),
+        "results.csv": partial(export_results, Results(study)),
+    }
+
+
+def test_every_writer_keeps_an_existing_file_unless_it_is_told_to_overwrite(writers, tmp_path):
+    for name, write in writers.items():
+        path = tmp_path / name
+        path.write_bytes(b"old")
+        with pytest.raises(OutputExistsError):
+            write(path)
+        assert path.read_bytes() == b"old", name
+        write(path, overwrite=True)
+        assert path.read_bytes() != b"old", name
+    assert {path.name for path in tmp_path.iterdir()} == set(writers)
 
 
 def test_a_scratch_array_is_in_memory_if_small_and_on_disk_if_large(monkeypatch, tmp_path):

@@ -67,9 +67,9 @@ def test_compare_evaluate_and_the_curve_report_to_a_function_or_a_line(monkeypat
     task = simulate(200, 3, random_state=0)
     found = []
     comparison = temperance.compare(
-        task.logits, task.labels, methods=["ts"], draws=5, progress=lambda what, share: found.append(what)
+        task.logits, task.labels, methods=["ts"], draws=5, progress=lambda *step: found.append(step)
     )
-    assert found == ["none", "ts"]
+    assert found == [("none", 0), ("ts", 1 / 2)]
     monkeypatch.setattr("temperance.progress.DELAY", -1.0)
     monkeypatch.setattr("sys.stderr", stream := Terminal())
     temperance.compare(task.logits, task.labels, methods=["ts"], draws=5)

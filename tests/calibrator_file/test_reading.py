@@ -85,23 +85,12 @@ def test_an_unknown_method_is_refused(saved, refused, name):
     ("method", "option", "value"),
     [
         ("ets", "loss", "ece"),
-        ("hts", "solver", "magic"),
-        ("bts", "bins", 1),
-        ("bts", "bins", "many"),
-        ("bts", "top", 2),
-        ("bts", "top", "high"),
         ("bts", "top", None),
         ("bts", "top", [0.5]),
-        ("pts", "hidden", [0]),
         ("pts", "hidden", 5),
-        ("pts", "hidden", "55"),
         ("pts", "hidden", [[5], 5]),
-        ("pts", "top_k", 0.5),
-        ("pts", "weight_decay", "much"),
         ("pts", "weight_decay", [1.0]),
         ("pts", "weight_decay", None),
-        ("pts", "random_state", "seed"),
-        ("pts", "random_state", -1),
     ],
 )
 def test_an_option_out_of_range_is_refused(saved, refused, method, option, value):
@@ -165,6 +154,9 @@ def _with(content, name, value):
         ("bayes", "spread", [1.0, 0.0, 1.0, 1.0], "spread must be at least 1e-30"),
         ("bayes", "covariance", np.diag([1, 1, 1, 1, -0.01]).tolist(), "variances must be >= 0; found one"),
         ("bayes", "class_covariance", [[0.0] * 5 + [-0.01]] * 4, "variances must be >= 0; found one"),
+        ("bayes", "centre", [1e308] * 4, r"centre must be <= 1e\+30; found 1e\+308"),
+        ("bayes", "uniform_weight", -0.1, "uniform_weight must be from 0 to below 1"),
+        ("bayes", "uniform_weight", 1.0, "uniform_weight must be from 0 to below 1"),
         ("bayes", "averaged_variance", 0.0, "averaged_variance"),
         ("bayes", "averaged_variance", 1.01, "averaged_variance"),
     ],
@@ -241,6 +233,9 @@ def test_standard_errors_are_checked_like_the_parameters(saved, refused, method)
             content = saved(method)
             content["standard_errors"][name] = wrong
             refused(content, message)
+    content = saved("bayes")
+    content["standard_errors"]["coefficients"][0] = 1e308
+    refused(content, r"standard error of coefficients must be <= 1e\+30; found 1e\+308")
 
 
 def test_the_record_of_the_fit_is_checked(method, saved, refused):
@@ -324,6 +319,8 @@ OPTIONAL_OF_FIT = [
     ("iterations", -1, "fit.iterations must be a whole number and at least 0; found -1"),
     ("temperature_quantiles", [1.0], "temperature_quantiles must"),
     ("temperature_quantiles", [1.0, 2.0, None], "temperature_quantiles must"),
+    ("temperature_quantiles", [1.0, -1.0, 2.0], "temperature_quantiles must lie between"),
+    ("temperature_quantiles", [3.0, 2.0, 1.0], "temperature_quantiles must not decrease"),
 ]
 
 

@@ -81,16 +81,6 @@ def test_options_that_are_numpy_numbers_are_saved_as_numbers(task, tmp_path):
     np.testing.assert_array_equal(loaded.predict_proba(task.logits), cal.predict_proba(task.logits))
 
 
-def test_an_existing_file_is_kept_by_default(fitted, tmp_path):
-    path = tmp_path / "cal.json"
-    path.write_text("precious")
-    with pytest.raises(FileExistsError, match=r"cal.json exists already.*overwrite=True"):
-        fitted("ts").save(path)
-    assert path.read_text() == "precious"
-    fitted("ts").save(path, overwrite=True)
-    assert temperance.load(path).temperature_ == fitted("ts").temperature_
-
-
 def test_a_missing_file_raises_the_error_of_the_operating_system(tmp_path):
     with pytest.raises(FileNotFoundError):
         temperance.load(tmp_path / "nothing.json")

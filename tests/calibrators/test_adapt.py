@@ -89,24 +89,6 @@ def test_a_hessian_of_fewer_rows_gives_the_same_optimum(honest, calibrator):
     np.testing.assert_allclose(thinned.frequencies, whole.frequencies, atol=1e-5)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_adapting_to_a_few_rows_without_a_shift_costs_little(honest, calibrator, seed):
-    rows = np.random.default_rng(seed).choice(10_000, 20)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="20 rows do not determine")
-        adapted = calibrator.adapt(honest.logits[:10_000][rows])
-    judged = honest.logits[10_000:], honest.labels[10_000:]
-    before, after = (metrics.nll(c.predict_proba(judged[0]), judged[1]) for c in (calibrator, adapted))
-    assert after - before < 0.02
-
-
-def test_a_few_rows_of_one_class_shift_the_frequencies(honest, calibrator):
-    logits = honest.logits[honest.labels == 2][:20]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        assert frequencies_of(calibrator.adapt(logits))[2] > 0.6
-
-
 # ---- frequencies at fit
 
 

@@ -302,6 +302,7 @@ def test_compare_leaves_out_methods_without_support_for_masks_and_refuses_nan(ro
         "none",
         *(key for key in COMPARED if CALIBRATORS[key].supports_masked_classes),
     ]
+    assert "-inf" in result.failures["lts"]
     with pytest.raises(InputError, match=r"-inf in \d+ rows"):
         compare(logits, val.labels, methods=["lts"])
     spoiled = test.logits.copy()

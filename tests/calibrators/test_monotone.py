@@ -62,11 +62,6 @@ def test_the_order_of_any_two_classes_and_ties_are_kept(which, dtype, request):
     np.testing.assert_array_equal(cal.predict(logits), logits.argmax(axis=1))
 
 
-def test_float32_logits_give_nearly_the_map_of_float64(cal, task):
-    single = MonotoneScaling().fit(task.logits.astype(np.float32), task.labels)
-    np.testing.assert_allclose(single.map_slopes_, cal.map_slopes_, rtol=1e-4)
-
-
 def test_the_summary_says_by_how_much_small_probabilities_were_wrong():
     z = 3 * np.random.default_rng(0).normal(size=(20_000, 5))
     p = 0.8 * np.exp(log_softmax(z, axis=1)) + 0.2 / 5  # no probability below 4 %

@@ -64,13 +64,6 @@ def test_a_file_and_a_service_take_other_numbers_of_options(key, of_mixed, tmp_p
     assert load(tmp_path / "cal.json").summary() == cal.summary()
 
 
-@pytest.mark.parametrize("key", ["ts", "bayes"])
-def test_classes_still_have_their_number(key):
-    cal = make_calibrator(key).fit(*questions(100, 4))
-    with pytest.raises(InputError, match="fitted on 4 classes, so logits must have 4 columns; found 5"):
-        cal.predict_proba(questions(10, 5)[0])
-
-
 def test_pts_has_as_many_inputs_as_at_the_fit():
     cal = make_calibrator("pts").fit(*questions(300, 4), positions=True)
     with pytest.raises(InputError, match="must have 4 columns; found 3"):

@@ -62,6 +62,12 @@ def calibrator(folder, fitted):
 
 
 @pytest.fixture
+def cal(files, calibrator):
+    """Return the calibrator in the file cal.json, beside the files of rows."""
+    return calibrator
+
+
+@pytest.fixture
 def start(folder):
     """Start a command in a separate process, with pipes; it is ended with the test."""
     started = []

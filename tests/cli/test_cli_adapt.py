@@ -7,12 +7,6 @@ import pytest
 from running import plain_and_narrow
 
 
-@pytest.fixture
-def cal(files, calibrator):
-    """Return the calibrator in the file cal.json, beside the files of rows."""
-    return calibrator
-
-
 def test_the_table_has_the_largest_changes_first(run, cal):
     done = run("adapt", "cal.json", "--priors", "0.1,0.7,0.1,0.1", "-o", "new.json").succeeded()
     plain_and_narrow(done.out)

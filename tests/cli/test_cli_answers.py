@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -195,16 +194,3 @@ def test_a_wrong_file_name_is_reported_before_scipy_is_imported(words, folder):
 def test_a_name_in_the_folder_that_was_probably_meant(run, files):
     run("evaluate", "tets.npz").failed(2, "there is no such file. Did you mean 'test.npz'?")
     run("evaluate", "other.npz").failed(2, "there is no such file. Check its name and folder.")
-
-
-def test_labels_are_the_likeliest_use_of_a_column_of_names(run):
-    rows = [f"{k / 3},{1 / (k + 1)},{'dog' if k % 3 else 'cat'}" for k in range(20)]
-    Path("a.csv").write_text("\n".join(["cat,dog,verdict", *rows]))
-    words = ("fit", "a.csv", "--input", "logits", "-m", "ts", "-o", "cal.json")
-    run(*words).failed(2, "Pass --label-column verdict or --id-column verdict.")
-    assert run(*words, "--label-column", "verdict").code == 0
-
-
-def test_an_unknown_method_is_followed_by_a_guess_and_then_by_all(run, files):
-    err = run("fit", "val.npz", "-m", "bays", "-o", "cal.json").err
-    assert err.startswith("error: there is no method 'bays'. Did you mean 'bayes'? Name one of ts, ")

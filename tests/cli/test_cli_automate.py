@@ -10,12 +10,6 @@ from running import plain_and_narrow
 from temperance import decisions, load, serving
 
 
-@pytest.fixture
-def cal(files, calibrator):
-    """Return the calibrator in the file cal.json, beside the files of rows."""
-    return calibrator
-
-
 def test_the_rule_is_that_of_the_library_and_is_in_the_file(run, cal, judged):
     wanted = cal.automate(judged.logits, judged.labels, 0.4).automation_
     assert wanted.threshold is not None
@@ -51,12 +45,6 @@ def test_few_rows_and_the_rows_of_the_fit_are_told(run, cal, judged):
     np.savez("few.npz", logits=judged.logits[:30], labels=judged.labels[:30])
     assert "No threshold: 30 rows" in run("automate", "cal.json", "few.npz").succeeded().out
     assert "found the rows of the fit" in run("automate", "cal.json", "val.npz").err
-
-
-def test_inputs_are_not_overwritten(run, cal):
-    run("automate", "cal.json", "test.npz", "-o", "cal.json", "--force").failed(
-        2, "must not be an input file"
-    )
 
 
 @pytest.mark.parametrize("name", ["costs.csv", "costs.npy", "costs.txt"])

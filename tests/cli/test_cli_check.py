@@ -2,14 +2,13 @@
 
 import json
 import shlex
-from pathlib import Path
 
 import jsonschema
 import numpy as np
 import pytest
 from running import SCHEMA
 
-from temperance import load, make_calibrator, monitoring
+from temperance import load, make_calibrator
 from temperance.data import simulate
 
 
@@ -120,30 +119,3 @@ def test_a_history_must_be_a_separate_file_and_of_this_calibrator(week, run):
         2, "Pass --tolerance 0.02"
     )
     run("check", "cal.json", "same.npz", "--history", "no/checks.jsonl").failed(2, "folder no does not exist")
-
-
-@pytest.mark.parametrize("names", [(0, 2, 1), (3, 5, 7), (7, 3, 5), ("b", "c", "a"), (True, False)], ids=str)
-def test_labels_are_turned_into_columns_once(folder, run, names):
-    """A class name may be a whole number that is also the index of another column."""
-    task = simulate(n_rows=1600, n_classes=len(names), random_state=1)
-    named = np.array(names)[task.labels]
-    for path, rows in (("val.csv", slice(0, 800)), ("new.csv", slice(800, None))):
-        lines = [",".join([*map(str, names), "label"])]
-        for row, label in zip(task.logits[rows], named[rows], strict=True):
-            lines.append(",".join([*map(repr, row.tolist()), str(label)]))
-        Path(path).write_text("\n".join(lines) + "\n")
-    reading = ("--input", "logits")
-    run("fit", "val.csv", "-m", "ts", "-o", "cal.json", *reading).succeeded()
-    told = json.loads(run("check", "cal.json", "new.csv", "--history", "h.jsonl", "--json", *reading).out)
-    evaluated = run("evaluate", "new.csv", "-c", "cal.json", "--draws", "2", "--json", *reading).json
-    assert told["change"]["accuracy"] == pytest.approx(evaluated["metrics"]["accuracy"]["value"], abs=1e-12)
-
-    calibrator = load("cal.json")
-    assert calibrator.class_names_ == tuple(map(str, names))
-    found = monitoring.check(calibrator, task.logits[800:], named[800:], history="python.jsonl")
-    assert (told["action"], told["log_e"]) == (found.action, pytest.approx(found.log_e, abs=1e-9))
-    sums = [json.loads(Path(path).read_text())["labelled"] for path in ("h.jsonl", "python.jsonl")]
-    assert sums[0]["labels"] == sums[1]["labels"] == np.bincount(task.labels[800:]).tolist()
-    compared = run("compare", "val.csv", "new.csv", "-m", "ts", "--json", *reading).json
-    accuracy = compared["methods"]["ts"]["scores"]["accuracy"]["value"]
-    assert accuracy == pytest.approx(found.change.accuracy, abs=1e-12)

@@ -1,8 +1,5 @@
 """Groups on the command line: a column or an array of ids, and what the rows are worth."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pandas
 import pytest
@@ -41,13 +38,6 @@ def test_the_gap_before_the_fit_is_judged_by_groups(run, folder):
     np.savez("together.npz", logits=logits, labels=wrong.astype(int), groups=np.arange(800) // 40)
     assert "Before: overconfident by 10" in run("fit", "alone.npz", "-m", "ts", "-o", "a.json").out
     assert "Before: no clear gap" in run("fit", "together.npz", "-m", "ts", "-o", "b.json").out
-
-
-def test_without_groups_nothing_is_said(run, files):
-    done = run("fit", "val.npz", "-m", "ts", "-o", "cal.json")
-    assert done.code == 0
-    assert "groups" not in done.out
-    assert "groups" not in json.loads(Path("cal.json").read_text())["fit"]
 
 
 def test_a_check_without_the_groups_of_the_fit_warns(run, grouped, task):

@@ -178,30 +178,6 @@ def test_the_recommended_method_is_marked_and_explained(run, files):
     assert f"Why {told['recommended']}: {told['reason']}" in words
 
 
-@pytest.fixture
-def biased(run, task):
-    """Return the name of a file of a classifier that predicts its first class far too often."""
-    np.savez("biased.npz", logits=task.logits + 4 * np.eye(4)[0], labels=task.labels)
-    return "biased.npz"
-
-
-def test_changed_decisions_are_reported_below_the_table(run, biased, task):
-    from temperance import compare
-
-    words = ("compare", biased, "-m", "ts,bayes-bias", "--folds", 2)
-    result = compare(task.logits + 4 * np.eye(4)[0], task.labels, methods=["ts", "bayes-bias"], folds=2)
-    told, shown = run(*words, "--json").json, run(*words).succeeded().out
-    share = result.results["bayes-bias"].changed_share
-    assert share > 0.05
-    assert (told["recommended"], told["alternative"]) == ("bayes-bias", "ts")
-    assert told["methods"]["bayes-bias"]["changed_share"] == share
-    words = " ".join(shown.split())
-    assert result.verdict.predictions_in_words in words
-    assert "If all predictions must stay the same, calibrate with ts" in words
-    assert max(map(len, shown.splitlines())) <= 80
-    assert "of predictions" not in run("compare", biased, "-m", "ts").out
-
-
 def test_the_report_is_a_page_that_names_the_files(run, files):
     done = run("compare", "val.npz", "test.npz", "-m", "ts", "--report", "report.html").succeeded()
     assert "Report: report.html" in done.out

@@ -168,10 +168,10 @@ def test_every_command_uses_the_classes_that_python_uses(case, name, run):
         made = open_rows(out, classes=case.names)
         np.testing.assert_array_equal(made.array(), probs)
         np.testing.assert_array_equal(made.labels, new_columns)
-    told = json.loads(run("check", "cal.json", new, *read, "--json").out)
-    assert (
-        told["words"] == monitoring.check(cal, new_logits, np.array(new_labels), name=new).to_dict()["words"]
-    )
+    told = json.loads(run("check", "cal.json", new, *read, "--history", "checks.jsonl", "--json").out)
+    found = monitoring.check(cal, new_logits, np.array(new_labels), name=new, history="python.jsonl")
+    assert told["words"] == found.to_dict()["words"]
+    assert Path("checks.jsonl").read_text() == Path("python.jsonl").read_text()
     told = run("adapt", "cal.json", new, *read, "-o", "adapted.json", "--json").json
     assert told["classes"] == [vars(one) for one in frequency_changes(cal.adapt(new_logits).model_)]
     told = run("compare", val, new, *read, "-m", "ts", "--json").json

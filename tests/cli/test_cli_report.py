@@ -99,7 +99,7 @@ def test_the_commands_work_when_they_are_pasted(run, folder, task, judged):
     ]
 
 
-def test_the_history_has_no_class_names(run, files):
+def test_names_of_classes_from_a_file_may_have_commas(run, files):
     Path("names.txt").write_text("cat\ndog, small\nemu\nfox\n")
     options = ("-m", "ts", "--classes", "@names.txt", "--report", "page.html")
     run("compare", "val.npz", "test.npz", *options).succeeded()

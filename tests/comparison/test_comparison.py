@@ -170,12 +170,6 @@ def test_a_prior_makes_a_method_simpler_than_its_number_of_coefficients(everythi
     assert results["bayes"].n_parameters < bayes.coefficients_.size + bayes.map_slopes_.size - 1
 
 
-def test_progress_is_reported_before_each_method(task):
-    told, methods = [], ["ts", "hts"]
-    compare(task.logits, task.labels, methods=methods, progress=lambda *step: told.append(step), **QUICK)
-    assert told == [("none", 0), ("ts", 1 / 3), ("hts", 2 / 3)]
-
-
 # ---- Decisions that change
 
 

@@ -80,17 +80,6 @@ def test_type_and_order_do_not_matter(kernel, form):
     assert_same(convert(Z), results(4 * Z if form == "int16" else Z), tolerance)
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_a_read_only_memory_map_is_read_like_an_array(kernel, tmp_path, dtype, order):
-    path = tmp_path / "logits"
-    written = np.memmap(path, dtype, "w+", shape=Z.shape, order=order)
-    written[:] = Z
-    written.flush()
-    del written
-    assert_same(np.memmap(path, dtype, "r", shape=Z.shape, order=order), results(Z.astype(dtype)), 1e-12)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_rows_of_a_working_type_in_c_order_are_read_where_they_are(dtype):
     values = Z.astype(dtype)

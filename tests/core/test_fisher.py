@@ -261,13 +261,11 @@ def test_many_parameters_need_more_rows_for_a_subsample(monkeypatch):
 
 
 def test_secants_correct_a_matrix_that_misjudges_the_curvature_but_not_within_bounds():
-    curvature, optimum = np.array([[2.0, 0.6], [0.6, 1.0]]), np.array([1.0, -2.0])
-
-    bowl, wide = quadratic(curvature, optimum, np.diag([10.0, 3.0])), (np.full(2, -100.0), np.full(2, 100.0))
-    plain = fisher.fisher_scoring(bowl, np.zeros(2), bounds=wide)
-    corrected = fisher.fisher_scoring(bowl, np.zeros(2))
+    bowl = quadratic(CURVATURE, OPTIMUM, np.diag([10.0, 3.0]))
+    plain = fisher_scoring(bowl, np.zeros(2), bounds=box(-100, 100, 2))
+    corrected = fisher_scoring(bowl, np.zeros(2))
     assert corrected.iterations < plain.iterations / 2
-    np.testing.assert_allclose(corrected.parameters, optimum, atol=1e-6)
+    np.testing.assert_allclose(corrected.parameters, OPTIMUM, atol=1e-6)
 
 
 def test_secants_are_updates_of_bfgs_unless_the_correction_is_too_large():

@@ -10,7 +10,7 @@ import safetensors.torch
 import torch
 from saved import SAVERS
 
-from temperance import InputError, TemperatureScaling, data, files, logits_from_probs
+from temperance import InputError, TemperatureScaling, files, logits_from_probs
 from temperance.data import RowFile, lazy_array, open_rows
 from temperance.data.formats import open_members
 from temperance.data.read_options import ReadOptions
@@ -254,14 +254,6 @@ def test_importing_the_package_of_data_imports_no_reader():
     code = "import sys, temperance.data\nprint([m for m in sys.modules if m.startswith('temperance.data.')])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
-
-
-def test_every_public_name_of_the_data_package_exists():
-    for name in data.__all__:
-        assert getattr(data, name).__doc__
-        assert name in dir(data)
-    with pytest.raises(AttributeError, match=r"'temperance\.data' has no attribute 'read'"):
-        _ = data.read
 
 
 def test_arrays_beside_the_logits_have_groups_and_values_to_score_by(tmp_path):

@@ -25,7 +25,9 @@ def write(path, array, size=5, **options):
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
 @pytest.mark.parametrize("labelled", [False, True])
 @pytest.mark.parametrize("flat", [False, True])
-def test_a_pickled_model_gives_the_same_bits(tmp_path, monkeypatch, suffix, dtype, labelled, flat):
+def test_rows_written_in_blocks_are_read_back_with_the_same_bits(
+    tmp_path, monkeypatch, suffix, dtype, labelled, flat
+):
     if labelled and suffix == ".npy":
         return
     monkeypatch.setattr(writer, "_GROUP_BYTES", 100)

@@ -159,12 +159,6 @@ def test_the_decision_has_the_least_expected_cost(tmp_path):
     np.testing.assert_array_equal(serving.load(tmp_path / "cal.json").decide(task.logits, COSTS), decisions)
 
 
-def test_the_cost_of_errors_alone_gives_the_predicted_class(task, fitted):
-    np.testing.assert_array_equal(
-        fitted.decide(task.test_logits, 1 - np.eye(10)), fitted.predict(task.test_logits)
-    )
-
-
 def test_realised_and_expected_costs_agree_where_probabilities_are_true():
     task = simulate(n_rows=20_000, n_classes=3)
     result = evaluate_costs(task.probabilities, task.labels, COSTS)

@@ -1,14 +1,11 @@
-"""LTS and HnLTS warn if there are no more rows than parameters, wherever they are fitted."""
+"""LTS and HnLTS warn if there are no more rows than parameters."""
 
-import json
 import warnings
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from temperance import compare, make_calibrator
-from temperance.cli.program import cli
+from temperance import make_calibrator
 from temperance.data import simulate
 
 CLASSES = 6
@@ -40,20 +37,3 @@ def test_rows_of_weight_0_do_not_count():
     (words,) = warned("lts", 40, np.arange(40) < 7)
     assert "found 7." in words
     assert warned("lts", 40, np.arange(40) < 8) == []
-
-
-def test_a_comparison_keeps_the_warning():
-    task, test = simulate(7, CLASSES, random_state=1), simulate(50, CLASSES, random_state=2)
-    result = compare(task.logits, task.labels, test.logits, test.labels, ["ts", "lts"], draws=5)
-    assert any("has 7 parameters" in words for words in result.results["lts"].warnings)
-    assert result.results["ts"].warnings == ()
-
-
-def test_the_command_line_shows_it(tmp_path):
-    task = simulate(7, CLASSES, random_state=1)
-    np.savez(tmp_path / "val.npz", logits=task.logits, labels=task.labels)
-    command = ["fit", str(tmp_path / "val.npz"), "-m", "lts", "-o", str(tmp_path / "cal.json"), "--json"]
-    done = CliRunner().invoke(cli, command)
-    assert done.exit_code == 0, done.output
-    assert "warning: LinearTemperatureScaling has 7 parameters" in done.stderr
-    assert any("has 7 parameters" in words for words in json.loads(done.stdout)["warnings"])

@@ -4,10 +4,8 @@ import warnings
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from temperance import InputError, compare
-from temperance.cli.program import cli
 from temperance.comparison.rows import check_test_rows_are_new
 from temperance.core.blocks import BFloat16
 from temperance.data import simulate
@@ -99,14 +97,3 @@ def test_repeated_outputs_of_a_small_forest_are_not_counted_as_shared(trees, row
         votes = np.random.default_rng(seed).multinomial(trees, [0.5, 0.3, 0.2], size=2 * rows)
         logs = np.log(votes / trees + 0.01)
         assert quiet(logs[:rows], logs[rows:])
-
-
-def test_the_command_line_reports_both(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    np.savez("val.npz", logits=VAL, labels=TASK.labels[:200])
-    np.savez("mixed.npz", logits=np.concatenate([TEST[:100], VAL[:50]]), labels=TASK.labels[:150])
-    same = CliRunner().invoke(cli, ["compare", "val.npz", "val.npz", "-m", "ts"])
-    assert isinstance(same.exception, InputError)
-    mixed = CliRunner().invoke(cli, ["compare", "val.npz", "mixed.npz", "-m", "ts"])
-    assert mixed.exit_code == 0
-    assert "warning: test rows must differ from the validation rows; found 50 of 150" in mixed.stderr

@@ -9,7 +9,6 @@ from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 
 from temperance import (
-    CalibratedClassifier,
     InputError,
     compare,
     load,
@@ -93,15 +92,6 @@ def test_the_floor_may_be_below_the_range_of_a_small_float(dtype):
     logits = logits_from_probs(np.array([[1, 0], [0.5, 0.5]], dtype), floor=1e-12)
     assert logits.dtype == dtype
     assert logits[0, 1] == dtype(np.log(1e-12))
-
-
-def test_every_method_fits_the_votes_of_a_forest(forest):
-    (probs, labels), (new, _) = forest
-    floor = probability_floor(probs)
-    logits, new_logits = (logits_from_probs(given, floor) for given in (probs, new))
-    for key in ("ts", "lts", "hnlts", "mono"):
-        cal = make_calibrator(key).fit(logits, labels)
-        assert np.isfinite(np.log(cal.predict_proba(new_logits))).all()
 
 
 def test_dask_finds_the_floor_of_all_blocks(forest):
@@ -210,25 +200,6 @@ def test_a_study_has_one_floor_for_both_parts(files, forest):
     loaded = load_task(task)
     assert loaded.val.logits.min() == pytest.approx(floor)
     assert loaded.test.logits.min() == pytest.approx(floor)
-
-
-def test_where_masks_remain_the_comparison_names_what_was_left_out(forest):
-    (probs, labels), _ = forest
-    possible = probs[np.arange(len(labels)), labels] > 0
-    logits = logits_from_probs(probs[possible][:40], floor=0)
-    result = compare(logits, labels[possible][:40], methods="all", folds=2, draws=2)
-    assert {"lts", "hnlts", "pts"} <= set(result.failures)
-    assert "-inf" in result.failures["lts"]
-    assert "lts" not in result.results
-
-
-def test_the_classifier_of_scikit_learn_has_the_same_rule(forest):
-    X, y = make_classification(300, 8, n_informative=5, n_classes=3, random_state=1)
-    model = RandomForestClassifier(10, random_state=0).fit(X[:150], y[:150])
-    wrapped = CalibratedClassifier(model, "ts", cv="prefit").fit(X[150:], y[150:])
-    wanted = probability_floor(model.predict_proba(X[150:]))
-    assert np.exp(wrapped.log_floor_) == pytest.approx(wanted)
-    assert wrapped.calibrator_.fitted_on_.floor == pytest.approx(wanted)
 
 
 def test_calarena_keeps_the_floor_of_its_fit(forest):

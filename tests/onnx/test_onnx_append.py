@@ -196,19 +196,6 @@ def test_a_softmax_that_others_read_stays(calibrator_of, tmp_path, target):
     assert [output.name for output in session(target).get_outputs()] == ["probabilities", "label", "probs"]
 
 
-def test_probabilities_are_calibrated_by_their_logarithms(calibrator_of, tmp_path, target):
-    end = [
-        helper.make_node("Softmax", ["logits"], ["inner"], axis=-1),
-        helper.make_node("Identity", ["inner"], ["probabilities"]),
-    ]
-    outputs = [info("probabilities")]
-    source = linear_classifier(tmp_path / "classifier.onnx", WEIGHTS, end=end, outputs=outputs)
-    cal = calibrator_of("hts")
-    assert append_to_onnx(cal, source, target, from_probs=True) == "calibrated_probabilities"
-    plain = linear_classifier(tmp_path / "plain.onnx", WEIGHTS)
-    np.testing.assert_allclose(serve(target, IMAGES), expected(cal, plain), rtol=0, atol=1e-5)
-
-
 @pytest.mark.parametrize("dtype", [np.float16, np.float64])
 def test_the_output_has_the_type_of_the_classifier(dtype, calibrator_of, tmp_path, target):
     source = linear_classifier(tmp_path / "classifier.onnx", WEIGHTS, dtype=dtype)
@@ -335,17 +322,6 @@ REFUSED = {
     "three axes": (info("logits", shape=("batch", 10, 3)), r"found \(\?, 10, 3\)"),
     "one axis": (info("logits", shape=(10,)), r"found \(10\)"),
     "whole numbers": (info("logits", TensorProto.INT64), "found a tensor of int64"),
-    "a list of maps, as of scikit-learn models": (
-        helper.make_value_info(
-            "logits",
-            helper.make_sequence_type_proto(
-                helper.make_map_type_proto(
-                    TensorProto.INT64, helper.make_tensor_type_proto(TensorProto.FLOAT, [])
-                )
-            ),
-        ),
-        "found sequence. Export the classifier again without ZipMap: zipmap=False",
-    ),
 }
 
 

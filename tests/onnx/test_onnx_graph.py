@@ -143,15 +143,6 @@ def test_the_same_calibrator_gives_the_same_bytes(written, calibrator_of, tmp_pa
     assert (tmp_path / "again.onnx").read_bytes() == written.read_bytes()
 
 
-def test_a_file_is_replaced_only_on_request(written, calibrator_of):
-    before = written.read_bytes()
-    with pytest.raises(FileExistsError, match="overwrite=True"):
-        calibrator_of("ts").to_onnx(written)
-    assert written.read_bytes() == before
-    calibrator_of("ts").to_onnx(written, overwrite=True)
-    assert written.read_bytes() != before
-
-
 def test_a_model_that_fails_the_check_is_not_written(calibrator_of, tmp_path, monkeypatch):
     monkeypatch.setattr(
         SingleTemperatureFormula, "calibrate", lambda self, rows: rows.ops.graph.node("Nonsense", rows.z)

@@ -157,16 +157,14 @@ def test_every_calibrator_is_public_and_named_after_scaling():
         assert kind.key.lower() in (kind.__doc__ or "").split(":")[0].lower()
 
 
-def test_every_public_name_is_listed():
-    assert set(temperance.__all__) <= set(dir(temperance))
+@pytest.mark.parametrize("package", [temperance, temperance.data])
+def test_public_names_are_listed_and_a_missing_one_is_refused_by_name(package):
+    assert set(package.__all__) <= set(dir(package))
+    with pytest.raises(AttributeError, match=f"'{package.__name__}' has no attribute 'temper'"):
+        _ = package.temper
 
 
 def test_every_public_method_of_a_calibrator_is_explained():
     for kind in {method.build for method in CALIBRATORS.values()}:
         for name, value in inspect.getmembers(kind, callable):
             assert name.startswith("_") or inspect.getdoc(value), name
-
-
-def test_a_missing_item_is_refused_by_name():
-    with pytest.raises(AttributeError, match="'temperance' has no attribute 'temper'"):
-        _ = temperance.temper

@@ -15,7 +15,7 @@ from temperance.comparison import learning_curve
 from temperance.comparison.verdict import Outcome
 from temperance.data import simulate
 from temperance.metrics.intervals import Estimate
-from temperance.report.page import render_report, write_report
+from temperance.report.page import render_report
 from temperance.report.sections import SECTIONS, SYMBOLS, Source, _interval
 
 QUICK = {"draws": 20}
@@ -301,20 +301,6 @@ def test_a_saved_report_has_the_curve(comparison, curve, tmp_path):
     assert (tmp_path / "report.html").read_text() == render_report(told)
 
 
-def test_the_file_is_not_overwritten_by_default(tmp_path):
-    task = simulate(n_rows=100, n_classes=3, random_state=1)
-    comparison = compare(task.logits, task.labels, methods=["ts"], folds=2, **QUICK)
-    path = tmp_path / "report.html"
-    comparison.save_report(path)
-    content = path.read_bytes()
-    with pytest.raises(FileExistsError, match="exists already"):
-        write_report(comparison, path)
-    assert path.read_bytes() == content
-    comparison.save_report(path, overwrite=True)
-    assert path.read_bytes() == content
-    assert list(tmp_path.iterdir()) == [path]
-
-
 @pytest.mark.parametrize(
     ("n_rows", "n_classes"),
     [(30, 2), (300, 60), (12, 3)],
@@ -343,15 +329,6 @@ def test_masked_classes_a_single_score_and_weights_can_be_reported(binary):
         compare(task.logits, task.labels, methods=["ts", "hts"], sample_weight=weights, **QUICK),
     ):
         assert 'class="tile"' in render_report(result)
-
-
-def test_no_calibration_is_recommended_for_a_calibrated_classifier():
-    task = simulate(3000, 4, temperature=1, entropy_slope=0, class_spread=0, random_state=6)
-    result = compare(task.logits, task.labels, methods=["ts", "hts"], **QUICK)
-    page = Page(render_report(result))
-    assert result.recommended == "none"
-    assert "Leave the classifier as it is" in page.text["p"]
-    assert "Use it" not in page.text["h2"]
 
 
 @pytest.mark.parametrize("n_classes", [1000, pytest.param(50_257, marks=pytest.mark.slow)])

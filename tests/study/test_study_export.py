@@ -44,11 +44,6 @@ def test_a_compressed_file_has_the_same_bytes_each_time(small, tmp_path):
     assert gzip.decompress((tmp_path / "one.csv.gz").read_bytes()) == (tmp_path / "plain.csv").read_bytes()
 
 
-def test_existing_results_are_kept_and_other_formats_are_refused(small, tmp_path):
-    (tmp_path / "all.csv").write_text("mine")
-    with pytest.raises(FileExistsError):
-        export_results(small, tmp_path / "all.csv")
-    assert (tmp_path / "all.csv").read_text() == "mine"
-    export_results(small, tmp_path / "all.csv", overwrite=True)
+def test_other_formats_are_refused(small, tmp_path):
     with pytest.raises(InputError, match=r"must end in \.csv or \.csv\.gz; found '\.xlsx'"):
         export_results(small, tmp_path / "all.xlsx")

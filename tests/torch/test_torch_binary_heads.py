@@ -22,11 +22,6 @@ def test_heads_and_labels_of_any_usual_shape_are_collected(shape, labels):
     assert torch.equal(y, LABELS)
 
 
-def test_other_floats_are_no_labels():
-    with pytest.raises(InputError, match=r"whole numbers.*such as 0\.3"):
-        collect_logits(lambda x: x, [(SCORES, torch.full((60,), 0.3))], progress=False)
-
-
 def test_a_module_after_a_head_of_one_column():
     cal = TemperatureScaling().fit(SCORES, LABELS)
     logits, probs = (cal.to_torch(output=output)(SCORES[:, None]) for output in ("logits", "probabilities"))

@@ -74,26 +74,6 @@ def test_standard_errors_may_be_absent_only_where_nothing_needs_them(key, change
         works(changed(key, "standard_errors", value={}), task)
 
 
-QUANTILES = ("fit", "temperature_quantiles")
-FIRST_ERROR = ("standard_errors", "coefficients", 0)
-
-
-@pytest.mark.parametrize(
-    ("key", "place", "value", "words"),
-    [
-        ("ts", QUANTILES, [1.0, -1.0, 2.0], "temperature_quantiles must lie between"),
-        ("ts", QUANTILES, [3.0, 2.0, 1.0], "temperature_quantiles must not decrease"),
-        ("bayes", ("parameters", "centre", 0), 1e308, r"centre must be <= 1e\+30; found 1e\+308"),
-        ("bayes", ("parameters", "uniform_weight"), -0.1, "uniform_weight must be from 0 to below 1"),
-        ("bayes", ("parameters", "uniform_weight"), 1.0, "uniform_weight must be from 0 to below 1"),
-        ("bayes", FIRST_ERROR, 1e308, r"standard error of coefficients must be <= 1e\+30; found 1e\+308"),
-    ],
-)
-def test_a_value_that_no_fit_gives_is_refused(key, place, value, words, changed):
-    with pytest.raises(InputError, match=words):
-        changed(key, *place, value=value)
-
-
 @pytest.mark.parametrize("part", ["parameters", "standard_errors"])
 def test_a_wide_posterior_has_a_summary(part, changed):
     assert "T of a typical row" in changed("bayes", part, "coefficients", 0, value=1e29).summary()

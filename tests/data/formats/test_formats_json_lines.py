@@ -58,14 +58,6 @@ def test_a_table_that_pandas_wrote(tmp_path, name):
     assert rows.labels.tolist() == LABELS
 
 
-def test_columns_named_by_their_classes(path):
-    rows = zip(LOGITS.tolist(), LABELS, strict=True)
-    save(path, [dict(zip(NAMES, row, strict=True)) | {"label": NAMES[label]} for row, label in rows])
-    rows = open_rows(path, kind="logits")
-    assert rows.class_names == tuple(NAMES)
-    assert rows.labels.tolist() == LABELS
-
-
 def test_a_score_of_a_binary_classifier_and_whole_labels(path):
     rows = open_rows(save(path, [{"prob": 0.25, "label": 1.0}, {"prob": 1, "label": 0}]))
     assert rows.array().tolist() == [0.25, 1.0]
