@@ -179,7 +179,7 @@ def segment_sums(
     parts = tuple(np.asarray(part, real) for part in (table.knots, widths, table.slopes))
     row = top, peak, log_s.astype(real), real(beta), parts, scale.astype(real), at_top.astype(real)
     p, q, r = every_sum = sums if len(sums) == 3 else np.empty((3, *sums.shape[1:]))
-    _sums_beyond_knots(z, *row, every_sum)
+    _sums_beyond_knots(np.ascontiguousarray(z), *row, every_sum)
     # Beyond a segment, the excess over its upper knot is that over its lower knot minus the width.
     closed = widths[:-1, None]
     r[:-1] -= r[1:] + closed * (2 * q[1:] + closed * p[1:])
@@ -195,6 +195,9 @@ class CompiledBlock(RowBlock):
     new_segment_cache = staticmethod(lambda size: None)  # these loops sort no class into a segment
     segments_in_threads = True
     enlarged = 2  # these loops need no buffers, so that more rows fit the cache
+
+    def __init__(self, z: Any, *given: Any, **named: Any) -> None:
+        super().__init__(np.ascontiguousarray(z), *given, **named)  # the loops run along rows
 
     def _each(self, x: Any) -> Any:
         """Return a number of each row, (n,), in the working type."""

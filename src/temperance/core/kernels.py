@@ -66,7 +66,7 @@ def _placed(
     z: Floats, peak: Floats | float, log_s: Vector | float, beta: float, knots: Vector
 ) -> tuple[Indices, Matrix]:
     """Return each class's segment, and the excess of e over the segment's lower end."""
-    e: Matrix = z.astype(np.float64)
+    e: Matrix = z.astype(np.float64, order="C")
     e -= peak
     e *= -beta
     e += log_s
