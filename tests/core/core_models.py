@@ -57,6 +57,8 @@ class Analytic:
 
         return ObjectivePoint(float(value), derive)
 
+    trial = __call__
+
 
 def quadratic(A: np.ndarray, c: np.ndarray, fisher: np.ndarray | None = None) -> Analytic:
     """Return (x - c)' A (x - c) / 2, with its own matrix or another."""

@@ -21,6 +21,7 @@ from temperance.core.maps import (
     increments_basis,
     slope_weights,
 )
+from temperance.core.objective import Prior
 from temperance.core.predictors import ByClass, Log
 
 N, T0 = 90, 1.3
@@ -106,6 +107,24 @@ def test_one_map_has_the_value_and_derivatives_of_its_definition(kernel, n_class
     np.testing.assert_allclose(here.value, mean_loss(z, y, SLOPES, weights), rtol=1e-12)
     by_differences = jacobian(lambda w: mean_loss(z, y, w, weights), SLOPES)
     np.testing.assert_allclose(here.gradient, by_differences, rtol=1e-8, atol=1e-11)
+
+
+@EACH_SIZE
+@EACH_KIND_OF_ROWS
+def test_a_trial_has_the_value_and_the_derivatives_of_the_point(kernel, n_classes, weights, masked):
+    z, y = sample(n_classes, masked=masked)
+    objective, theta, _ = build(z, y, weights)
+    wanted = objective(theta).value
+    assert objective.trial(theta).value == pytest.approx(wanted, rel=1e-13)
+    prior = Prior(np.ones(len(theta)), np.diag(np.arange(1.0, len(theta) + 1)))
+    penalty = np.arange(1.0, len(theta) + 1) @ (theta - 1) ** 2 / 2
+    for held in (prior, Prior(prior.mean, prior.diagonal)):
+        limited = objective.with_prior(held)
+        assert limited.trial(theta).value == pytest.approx(wanted + penalty, rel=1e-13)
+        assert limited(theta).value == pytest.approx(wanted + penalty, rel=1e-13)
+        trial, here = limited.trial(theta), limited(theta)
+        np.testing.assert_array_equal(trial.gradient, here.gradient)
+        np.testing.assert_array_equal(trial.derivatives[1], here.derivatives[1])
 
 
 @EACH_SIZE

@@ -12,7 +12,7 @@ from compared import CLASS_KEEPING, STEEP, class_biases
 from temperance import make_calibrator
 from temperance.data import simulate
 
-pytest.importorskip("torch", reason="PyTorch is an extra")
+torch = pytest.importorskip("torch", reason="PyTorch is an extra")
 
 # Besides the registry: biases with and without interactions of the classes, mixtures without some part.
 VARIANTS: dict[str, tuple[str, dict[str, Any], int]] = {
@@ -34,6 +34,13 @@ CHANGES: dict[str, dict[str, Any]] = {
     "ets, tempered": {"weights": np.array([1.0, 0.0, 0.0])},
     "ets, uniform": {"weights": np.array([0.0, 0.0, 1.0])},
 }
+
+
+@pytest.fixture(autouse=True)
+def by_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compute with tensors even where NumPy would: on a CPU, without gradients."""
+    for name in ("temperance.formulas.model.framework_of", "temperance.torch.module.framework_of"):
+        monkeypatch.setattr(name, lambda logits: "torch" if isinstance(logits, torch.Tensor) else None)
 
 
 @pytest.fixture(scope="session", params=list(VARIANTS))

@@ -6,10 +6,16 @@ import numpy as np
 import pytest
 import torch
 from sklearn.exceptions import NotFittedError
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from temperance import InputError, make_calibrator
 from temperance.core.blocks import BFloat16
 from temperance.inputs.containers import framework_of, open_logits
+
+
+@pytest.fixture(autouse=True)
+def by_tensors():
+    """Let NumPy compute what it can, unlike in the other files of this folder."""
 
 
 def test_the_framework_of_a_tensor():
@@ -17,7 +23,7 @@ def test_the_framework_of_a_tensor():
     assert framework_of(plain) is None
     assert framework_of(plain.numpy()) is None
     assert framework_of([[0.0, 1.0]]) is None
-    assert framework_of(plain[None]) == "torch"
+    assert framework_of(plain[None]) is None
     assert framework_of(plain.to("meta")) == "torch"
     needs = torch.zeros(3, 4, requires_grad=True)
     assert framework_of(needs) == "torch"
@@ -97,3 +103,65 @@ def test_other_numbers_of_classes_are_refused_and_no_rows_return_no_rows(calibra
         make_calibrator("ts").transform(torch.zeros(2, 3, 5))
     assert calibrator("hts").predict_proba(torch.zeros(0, 3, 5)).shape == (0, 3, 5)
     assert np.asarray(calibrator("hts").predict_proba(torch.zeros(0, 5))).shape == (0, 5)
+
+
+def pixels(n_classes, channels_last):
+    image = torch.randn(2, n_classes, 30, 7, generator=torch.Generator().manual_seed(0)) * 5
+    return image.to(memory_format=torch.channels_last) if channels_last else image
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("key", ["ts", "hts", "bayes"])
+def test_a_module_gives_the_numbers_of_the_calibrator_in_the_order_of_its_input(
+    key, batch, channels_last, calibrator
+):
+    cal = calibrator(key)
+    image = pixels(5, channels_last)[:batch]
+    for output, method in (("logits", cal.transform), ("probabilities", cal.predict_proba)):
+        got = cal.to_torch(dim=1, output=output)(image)
+        np.testing.assert_array_equal(got.movedim(1, -1).reshape(-1, 5), method(as_rows(image)))
+        assert torch.equal(got, method(image, dim=1))
+        memory_format = torch.channels_last if channels_last else torch.contiguous_format
+        assert got.is_contiguous(memory_format=memory_format)
+
+
+def as_rows(image):
+    return image.movedim(1, -1).reshape(-1, image.shape[1]).contiguous().numpy()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")
+def test_a_module_computes_with_tensors_where_numpy_cannot(calibrator, monkeypatch):
+    from temperance.torch import module as module_file
+
+    cal, found, rows = calibrator("hts"), [], module_file.TensorRows
+    module, z = cal.to_torch(), torch.randn(6, 5)
+    monkeypatch.setattr(module_file, "TensorRows", lambda *given: (found.append(1), rows(*given))[1])
+    expected = module(z)
+    assert not found
+    cases = {
+        "gradients": lambda: module(z.clone().requires_grad_()),
+        "vmap": lambda: torch.vmap(module)(z),
+        "trace": lambda: torch.jit.trace(module, z)(z),
+        "graph": lambda: make_fx(module)(z)(z),
+        "one row": lambda: torch.stack([module(row) for row in z]),
+    }
+    for name, case in cases.items():
+        found.clear()
+        torch.testing.assert_close(case().detach(), expected, msg=name)
+        assert found, name
+
+
+def test_a_refused_row_of_a_module_leaves_the_others_alone(calibrator):
+    bad = torch.randn(3, 5)
+    module, expected = calibrator("lts").to_torch(), calibrator("lts").to_torch()(bad)
+    bad[1, 2] = -torch.inf
+    got = module(bad)
+    assert got[1].isfinite().sum() == 0
+    torch.testing.assert_close(got[[0, 2]], expected[[0, 2]])
+
+
+def test_a_module_follows_its_state(calibrator):
+    module, z = calibrator("ts").to_torch(), torch.randn(6, 5)
+    module.load_state_dict({name: 2 * held for name, held in module.state_dict().items()})
+    torch.testing.assert_close(module(z), calibrator("ts").to_torch()(z) / 2)

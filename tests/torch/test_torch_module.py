@@ -10,8 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from temperance import InputError, TemperatureScaling, make_calibrator
-from temperance.data import simulate
+from temperance import InputError, TemperatureScaling
 from temperance.torch import module as module_file
 from temperance.torch.module import CalibratorModule
 
@@ -166,23 +165,3 @@ def test_it_has_a_description(calibrator):
 def test_only_a_fitted_calibrator_becomes_a_module():
     with pytest.raises(Exception, match="not fitted yet"):
         TemperatureScaling().to_torch()
-
-
-@pytest.mark.parametrize("output", ["logits", "probabilities"])
-@pytest.mark.parametrize("key", ["ts", "hts", "bayes"])
-def test_many_rows_are_computed_part_by_part_with_the_same_result(key, output, monkeypatch):
-    task = simulate(n_rows=300, n_classes=5, random_state=0)
-    module = make_calibrator(key).fit(task.logits, task.labels).to_torch(dim=1, output=output)
-    image = torch.randn(2, 5, 30, 7, generator=torch.Generator().manual_seed(0)) * 5
-    image[0, 1, 2, 3] = -torch.inf
-    whole, sizes = module(image), []
-    monkeypatch.setattr(module_file, "PART_NUMBERS", 2 * 5 * 7 * 8)
-    rows = module_file.TensorRows
-    monkeypatch.setattr(
-        module_file, "TensorRows", lambda z, *rest: (sizes.append(z.shape), rows(z, *rest))[1]
-    )
-    torch.testing.assert_close(module(image), whole, rtol=1e-6, atol=1e-7)
-    assert [size[1] for size in sizes] == [8, 8, 8, 6]
-    sizes.clear()
-    module(image.requires_grad_())
-    assert [size[1] for size in sizes] == [30]

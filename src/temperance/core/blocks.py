@@ -217,6 +217,16 @@ def new_buffer(n_rows: int, n_classes: int, dtype: np.dtype[Any]) -> Floats:
     return np.empty((n_rows, n_classes), dtype)
 
 
+def is_class_major(values: Floats | BFloat16) -> bool:
+    """Say whether the numbers of a class are adjacent, as in an image whose first axis has few classes."""
+    return not isinstance(values, BFloat16) and values.strides[0] == values.itemsize < values.strides[1]
+
+
+def is_in_order(rows: Floats) -> bool:
+    """Say whether loops over rows can read them as they are."""
+    return rows.flags.c_contiguous or (rows.shape[1] < FEW_CLASSES and is_class_major(rows))
+
+
 # The scratch of past predictions, one for each core: the system has to map and clear new memory. Any thread
 # may take one, by a single call to the list, which threads cannot divide.
 kept_scratch: list[Scratch] = []
@@ -285,7 +295,7 @@ def read_blocks(
 ) -> Iterator[tuple[Floats, int, int, Scratch]]:
     """Yield every `lanes`-th block of `size` rows, with its start, stop and scratch.
 
-    A block is a contiguous array of the working type: a view of the values where that is possible.
+    A block is an array of the working type, in order: a view of the values where that is possible.
     """
     n_rows, n_classes = values.shape
     dtype = working_dtype(values)
@@ -302,7 +312,7 @@ def read_blocks(
     for start in range(lane * size, n_rows, lanes * size):
         stop = min(start + size, n_rows)
         rows = values[start:stop]
-        if isinstance(rows, BFloat16) or rows.dtype != dtype or not rows.flags.c_contiguous:
+        if isinstance(rows, BFloat16) or rows.dtype != dtype or not is_in_order(rows):
             if scratch.read is None:
                 scratch.read = np.empty(shape, dtype)
             target = scratch.read[: stop - start]

@@ -171,20 +171,21 @@ def segment_sums(
     start: int,
     cache: None,
 ) -> None:
-    """Write the sums of p, p r and p r^2 over each segment, (3, segments, rows)."""
+    """Write the sums of p, p r and p r^2 over each segment, (3, segments, rows), or of the first of them."""
     real = z.dtype.type
     widths = np.append(np.diff(table.knots), np.inf)
     segment = np.searchsorted(table.knots[1:], log_s, side="right")
     at_top = table.values[segment] + table.slopes[segment] * (log_s - table.knots[segment])
     parts = tuple(np.asarray(part, real) for part in (table.knots, widths, table.slopes))
     row = top, peak, log_s.astype(real), real(beta), parts, scale.astype(real), at_top.astype(real)
-    _sums_beyond_knots(z, *row, sums)
+    p, q, r = every_sum = sums if len(sums) == 3 else np.empty((3, *sums.shape[1:]))
+    _sums_beyond_knots(np.ascontiguousarray(z), *row, every_sum)
     # Beyond a segment, the excess over its upper knot is that over its lower knot minus the width.
-    p, q, r = sums
     closed = widths[:-1, None]
     r[:-1] -= r[1:] + closed * (2 * q[1:] + closed * p[1:])
     q[:-1] -= q[1:] + closed * p[1:]
     p[:-1] -= p[1:]
+    sums[:] = every_sum[: len(sums)]
 
 
 class CompiledBlock(RowBlock):
@@ -194,6 +195,9 @@ class CompiledBlock(RowBlock):
     new_segment_cache = staticmethod(lambda size: None)  # these loops sort no class into a segment
     segments_in_threads = True
     enlarged = 2  # these loops need no buffers, so that more rows fit the cache
+
+    def __init__(self, z: Any, *given: Any, **named: Any) -> None:
+        super().__init__(np.ascontiguousarray(z), *given, **named)  # the loops run along rows
 
     def _each(self, x: Any) -> Any:
         """Return a number of each row, (n,), in the working type."""

@@ -164,13 +164,10 @@ def fisher_scoring(
                 Status.CONVERGED,
                 covariance=factor.covariance() / objective.total_weight,
             )
-        # Near a kink one short step follows another: do not begin each search with the full step.
-        first = min(1.0, fraction / MIN_FRACTION) or 1.0
-        found = _line_search(objective, theta, here, first * step, lower, upper)
+        found = _line_search(objective, theta, here, step, fraction, lower, upper)
         if found is None and damping >= MAX_DAMPING:
             return lbfgs(objective, theta, Solver.LBFGS_NO_DESCENT, bounds)
         fraction, moved, there = found or (0.0, theta, here)
-        fraction *= first
         # As Levenberg and Marquardt do: damp if only a small fraction of the step was taken, else relax.
         if fraction < MIN_FRACTION:
             damping = max(10 * damping, FIRST_DAMPING)
@@ -271,16 +268,26 @@ def _factorise(fisher: Matrix, free: NDArray[np.bool_], damping: float) -> _Fact
 
 
 def _line_search(
-    objective: Objective, theta: Vector, here: ObjectivePoint, step: Vector, lower: Vector, upper: Vector
+    objective: Objective,
+    theta: Vector,
+    here: ObjectivePoint,
+    step: Vector,
+    last: float,
+    lower: Vector,
+    upper: Vector,
 ) -> tuple[float, Vector, ObjectivePoint] | None:
-    """Return the first of 1, 1/2, 1/4, ... of the step that satisfies Armijo, and the point there."""
+    """Return the first of 1, 1/2, 1/4, ... of the step that satisfies Armijo, and the point there.
+
+    Near a kink one short step follows another: if only a small fraction was taken `last`, do not begin with
+    the full step.
+    """
     gradient = here.derivatives[0]
     slack = objective.noise * abs(here.value)
-    fraction = 1.0
+    fraction = min(1.0, last / MIN_FRACTION) or 1.0
     for _ in range(MAX_HALVINGS):
         moved = NUMPY.clip(theta + fraction * step, lower, upper)
         with np.errstate(over="ignore", invalid="ignore"):  # of a step too long, which is halved
-            there = objective(moved)
+            there = objective(moved) if fraction == last == 1 else objective.trial(moved)
         if there.value <= here.value + ARMIJO * float(gradient @ (moved - theta)) + slack:
             return fraction, moved, there
         fraction /= 2

@@ -66,7 +66,7 @@ def _placed(
     z: Floats, peak: Floats | float, log_s: Vector | float, beta: float, knots: Vector
 ) -> tuple[Indices, Matrix]:
     """Return each class's segment, and the excess of e over the segment's lower end."""
-    e: Matrix = z.astype(np.float64)
+    e: Matrix = z.astype(np.float64, order="C")
     e -= peak
     e *= -beta
     e += log_s
@@ -112,9 +112,9 @@ def segment_sums(
     start: int,
     cache: SegmentCache | None,
 ) -> None:
-    """Write the sums of p, p r and p r^2 over each segment, (3, segments, rows), r the excess.
+    """Write the sums of p, p r and p r^2 over each segment, (3, segments, rows), or of the first of them.
 
-    `start` is the number of the first row.
+    r is the excess, and `start` is the number of the first row.
     """
     for at in row_slices(len(z), max(1, SEGMENT_NUMBERS // z.shape[1])):
         index = None if cache is None else cache.get(start + at.start)

@@ -194,11 +194,13 @@ class LogitRows:
         """Return the probabilities softmax(beta z), in the working type."""
         return self.map(lambda rows: rows.divide(1 / beta))
 
-    def sum_segments(self, beta: float, table: MapTable, scale: Vector, use: SegmentWork) -> list[Vector]:
+    def sum_segments(
+        self, beta: float, table: MapTable, scale: Vector, use: SegmentWork, powers: int = 3
+    ) -> list[Vector]:
         """Apply `use` to the sums over segments (`kernels`) of each block; add up the results, in one pass.
 
         The map applies to negative log-probabilities at the inverse temperature `beta`; the row's `scale`
-        multiplies it.
+        multiplies it. There are sums of p, or of p times so many `powers` of r.
         """
         (top, peak, _), log_s = self.locate(), self.log_sum_at(beta)
         block = block_type(self._size, cost=8)  # relative to moments, in NumPy
@@ -207,12 +209,12 @@ class LogitRows:
 
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector, ...]:
             at = slice(i, j)
-            sums = np.empty((3, len(table.knots), j - i))
+            sums = np.empty((powers, len(table.knots), j - i))
             block.segment_sums(z, top[at], peak[at], log_s[at], beta, table, scale[at], sums, i, cache)
             return use(at, sums)
 
-        # The moments of a row's segments need about a thousand numbers.
-        return self.sum(work, 1024, threads=block.segments_in_threads)
+        # Blocks of 4096 rows: with fewer, the calls of the many operations on moments take too long.
+        return self.sum(work, 256, threads=block.segments_in_threads)
 
     def gram(self, others: Matrix, weights: Vector | None) -> tuple[Matrix, Matrix | None]:
         """Return X' others and, for weights >= 0, X' diag(weights) X, where X = z - mean z."""

@@ -105,10 +105,15 @@ def _moments(e_top: Vector, e_label: Vector, sums: Matrix) -> _RowMoments:
     return _RowMoments(np.log1p(total), label, mean, rest, np.maximum(squares, 0.0, out=squares))
 
 
+def _top_and_label(rows: LogitRows, reference: float, at: slice) -> tuple[Vector, Vector]:
+    """Return e of the top class and of the label of some rows, at a reference temperature T0."""
+    e_top = rows.log_sum_at(1 / reference)[at]
+    return e_top, e_top - rows.label_gap[at] / reference
+
+
 def _labelled_moments(rows: LogitRows, reference: float, at: slice, sums: Matrix) -> _RowMoments:
     """Return the moments of some rows with labels, at a reference temperature T0."""
-    e_top = rows.log_sum_at(1 / reference)[at]
-    return _moments(e_top, e_top - rows.label_gap[at] / reference, sums)
+    return _moments(*_top_and_label(rows, reference, at), sums)
 
 
 class MapLikelihood(RowObjective):
@@ -224,6 +229,27 @@ class RowMapLikelihood(LogLikelihood):
             return gradient, np.block([[fisher, mixed], [mixed.T, slopes.T @ covariances @ slopes]])
 
         return ObjectivePoint(float(value[0]), derive)
+
+    def trial(self, theta: Vector) -> ObjectivePoint:
+        """Find the value first, in a third of the time: it needs no moments."""
+        own, increments = np.split(theta, [self.predictor.n_parameters])
+        scale = self.link.beta(self.predictor.predict(own)).value * self.reference
+        (w, _), right = slopes_of(self.basis, increments), self.rows.top == self.rows.labels
+
+        def use(at: slice, sums: Matrix) -> tuple[Vector, ...]:
+            e_top, e_label = _top_and_label(self.rows, self.reference, at)
+            label = scale[at] * (w @ (_lengths(e_label) - _lengths(e_top)))
+            value, _, _ = _with_top_label(np.log1p(sums[0].sum(axis=0)), right[at])
+            return (np.array([self.share[at] @ (value + label)]),)
+
+        table = MapTable.of(KNOTS, w)
+        (value,) = self.rows.sum_segments(1 / self.reference, table, scale, use, powers=1)
+
+        def derive(with_fisher: bool) -> tuple[Vector, Matrix | None]:
+            here = self(theta)
+            return here.derivatives if with_fisher else (here.gradient, None)
+
+        return ObjectivePoint(float(value[0]) + (self.prior.loss(theta) if self.prior else 0.0), derive)
 
     def scores(self, theta: Vector) -> Matrix:
         """Return the gradient of the loss of each row, (N, parameters), without the prior."""

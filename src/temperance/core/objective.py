@@ -64,6 +64,11 @@ class Prior:
         """Return the gradient at mean + `off`."""
         return self.precision * off if self.precision.ndim == 1 else self.precision @ off
 
+    def loss(self, theta: Vector) -> float:
+        """Return the negative log density, up to a constant."""
+        off = theta - self.mean
+        return float(off @ self.pull(off)) / 2
+
 
 class ObjectivePoint:
     """The objective at one point: its value, and its derivatives on request."""
@@ -131,8 +136,7 @@ class Objective(ABC):
         prior = self.prior
         if prior is None:
             return here
-        off = theta - prior.mean
-        pull = prior.pull(off)
+        pull = prior.pull(theta - prior.mean)
 
         def derive(with_fisher: bool) -> tuple[Vector, Matrix | None]:
             if not with_fisher:
@@ -141,7 +145,11 @@ class Objective(ABC):
             precision = prior.precision
             return gradient + pull, fisher + (np.diag(precision) if precision.ndim == 1 else precision)
 
-        return ObjectivePoint(here.value + float(off @ pull) / 2, derive)
+        return ObjectivePoint(here.value + prior.loss(theta), derive)
+
+    def trial(self, theta: Vector) -> ObjectivePoint:
+        """Evaluate at a point that is likely to be rejected: the derivatives may take a pass of their own."""
+        return self(theta)
 
 
 class RowObjective(Objective):

@@ -307,7 +307,8 @@ class RowBlock:
         # The exponential of a masked class is 0 without the finite gap that other sums need.
         gaps = np.subtract(self.z, self.peak, out=self._room_e) if self._d is None else self._d
         e = self._exponentials(gaps, beta)
-        return np.multiply(e, self.z.dtype.type(1) / self._sum(e), out=out, order="C")
+        out = np.empty(self.z.shape, self.z.dtype) if out is None else out
+        return np.multiply(e, self.z.dtype.type(1) / self._sum(e), out=out)
 
     def divide(self, temperature: Matrix | float) -> Floats:
         """Return softmax(z / T), or z / T."""
@@ -503,13 +504,16 @@ def map_rows(
         out = None if result is None or result.shape != values.shape else result[i:j]
         known = None if located is None else (located[0][i:j], located[1][i:j])
         rows = block(z, scratch, log=log, out=out, located=known)
-        found = np.asarray(function(rows), order="C")
-        if found.ndim == 0:
-            found = found.reshape(1, 1)
+        found = function(rows)
+        if found is not out:
+            found = np.asarray(found, order="C")
+            found = found.reshape(1, 1) if found.ndim == 0 else found
         with lock:
             if result is None:
-                whole = len(z) == n_rows
-                result = found if whole else np.empty((n_rows, *found.shape[1:]), found.dtype)
+                by_class = found.shape == z.shape and blocks.is_class_major(values)
+                shape = n_rows, *found.shape[1:]
+                whole = len(z) == n_rows and not by_class
+                result = found if whole else np.empty(shape, found.dtype, "F" if by_class else "C")
             if weighed is None and rows.weighed is not None:
                 weighed = np.zeros(n_rows)
         if result is not found and found is not out:

@@ -108,7 +108,7 @@ def framework_of(logits: Any) -> str | None:
         return "dask"
     if _is_tensor(logits):
         differentiated = logits.requires_grad and sys.modules["torch"].is_grad_enabled()
-        if differentiated or logits.device.type != "cpu" or logits.ndim > 2:
+        if differentiated or logits.device.type != "cpu":
             return "torch"
     return None
 
@@ -341,11 +341,18 @@ def _advice_on_type(array: NDArray[Any]) -> str:
 
 
 def wrap_like(given: Any, result: NDArray[Any]) -> Any:
-    """Return a tensor on the same device and, if both are floating point, of the same type."""
+    """Return a tensor on the same device and, if both are floating point, of the same type.
+
+    With the same shape it has the same order in memory, too.
+    """
     if not _is_tensor(given):
         return result
-    out = sys.modules["torch"].from_numpy(result).to(given.device)
-    return out.to(given.dtype) if out.is_floating_point() and given.is_floating_point() else out
+    torch = sys.modules["torch"]
+    out = torch.from_numpy(result).to(given.device)
+    dtype = given.dtype if out.is_floating_point() and given.is_floating_point() else out.dtype
+    if out.ndim > 2 and out.shape == given.shape and not out.is_contiguous():
+        return torch.empty_like(given, dtype=dtype).copy_(out)
+    return out.to(dtype)
 
 
 def column_names(logits: Any) -> NDArray[np.object_] | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -17,20 +18,20 @@ from torch import Tensor, nn
 
 from temperance.calibrators import Calibrator
 from temperance.calibrators.estimator import model_of
+from temperance.core.blocks import threads
 from temperance.core.ops import TensorOps
 from temperance.core.tensor_rows import TensorRows
 from temperance.errors import InputError
 from temperance.files import check_writable, write_atomically
 from temperance.formulas.model import ONE_PER_ROW, Model, axis_of_classes, check_columns, check_kind, evaluate
 from temperance.formulas.model import apply as apply_in_memory
-from temperance.inputs.containers import open_logits
+from temperance.inputs.containers import framework_of, open_logits
 from temperance.inputs.validation import INSPECTED_ROWS, check_choice
 
 NO_DOUBLES = {"mps"}  # devices without float64
 
 # Beyond it softplus(x) = x in float64; PyTorch's own limit of 20 has an error of 1e-10.
 SOFTPLUS_LIMIT = 40.0
-PART_NUMBERS = 1 << 17  # logits that are computed at a time on a CPU: what is between stays in the cache
 
 
 def working_dtype(logits: Tensor) -> torch.dtype:
@@ -180,7 +181,15 @@ class CalibratorModule(nn.Module):
 
     def forward(self, logits: Tensor) -> Tensor:
         """Return calibrated logits or probabilities."""
-        return _compute(self._model, dict(self.named_buffers()), self.method, logits, self.dim)
+        arrays = dict(self.named_buffers())
+        if _numpy_can(logits) and all(held.device.type == "cpu" for held in arrays.values()):
+            # Of rows that are refused, and of those of `torch.vmap`, which have no memory of their own.
+            with suppress(InputError, RuntimeError), threads(torch.get_num_threads()):
+                fitted = {name: held.numpy() if held.ndim else held.item() for name, held in arrays.items()}
+                return apply_in_memory(
+                    self._model.with_arrays(fitted), self.method, logits, self.dim, from_probs=False
+                )
+        return _compute(self._model, arrays, self.method, logits, self.dim)
 
     def extra_repr(self) -> str:
         """Describe the calibrator."""
@@ -196,6 +205,15 @@ class CalibratorModule(nn.Module):
                 # .half() is meant for the model; rounding the fitted numbers would change the calibrator.
                 self._buffers[name] = before[name].to(moved.device)
         return self
+
+
+def _numpy_can(logits: Tensor) -> bool:
+    """Say whether NumPy can compute, in half of the time or less: nothing is recorded or differentiated."""
+    if torch.compiler.is_compiling() or torch.jit.is_tracing():  # type: ignore[no-untyped-call, attr-defined]
+        return False
+    if type(logits) is not Tensor or torch._C._len_torch_dispatch_stack():
+        return False
+    return framework_of(logits) is None
 
 
 def save_program(
@@ -310,7 +328,7 @@ def _compute(
         result = z
     else:
         fitted = model.with_arrays({name: held.to(z.dtype) for name, held in arrays.items()})
-        result = _evaluate(fitted, method, z)
+        result = evaluate(fitted, method, TensorRows(z, z.shape[-1], TORCH))
     if check is not None:
         check(given, result)
     if method in ONE_PER_ROW:
@@ -326,21 +344,6 @@ def _compute(
         result = torch.softmax(result, dim=dim) if method == "predict_proba" else result
     keep = result.is_floating_point() and logits.is_floating_point()
     return result.to(logits.dtype) if keep else result
-
-
-def _evaluate(fitted: Model, method: str, z: Tensor) -> Tensor:
-    """Return the result of `method`; that of many rows on a CPU, part by part."""
-    tracing = torch.jit.is_tracing()  # type: ignore[no-untyped-call, attr-defined]
-    traced = torch.compiler.is_compiling() or tracing or z.device.type != "cpu"
-    differentiated = z.requires_grad and torch.is_grad_enabled()
-    if traced or differentiated or z.ndim == 1 or method in ONE_PER_ROW or z.numel() <= PART_NUMBERS:
-        return evaluate(fitted, method, TensorRows(z, z.shape[-1], TORCH))
-    axis = max(range(z.ndim - 1), key=lambda i: z.shape[i])
-    size = max(1, PART_NUMBERS * z.shape[axis] // z.numel())
-    result = torch.empty_like(z)
-    for part, out in zip(torch.split(z, size, axis), torch.split(result, size, axis), strict=True):
-        out.copy_(evaluate(fitted, method, TensorRows(part, part.shape[-1], TORCH)))
-    return result
 
 
 def _check(model: Model, method: str, from_probs: bool | None, z: Tensor, result: Tensor) -> None:
