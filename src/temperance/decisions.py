@@ -31,8 +31,11 @@ w (wrong - x) over the rows of group g above t, and M the largest weight of a gr
 holds, the product of 1 - f S_g / ((1 - x) M) over groups has a mean of at most 1, for any f from 0 to 1: the
 factors are independent and not negative, and their means average to at most 1. So has its average over
 several f, which exceeds 1 / delta with probability delta at most (Markov's inequality; it is the gain of bets
-against the hypothesis). The promise is the same, about the share of wrong rows, but only 2 is proven. Weights
-of rows are treated in the same way.
+against the hypothesis). At the first count that could pass, any error stops the sequence, so the other half
+of delta begins where the p-value would be smallest if errors were as frequent as the probabilities say. The
+promise is the same, about the share of wrong rows, but only 2 is proven. Weights of rows are treated in the
+same way. No test can promise much more: if groups may fail as a whole, with probability x - e each, G of them
+show no such failure with probability (1 - x + e)^G, where e is the rate of other errors.
 
 **Costs.** The decision of least expected cost, see `formulas.automation`.
 
@@ -82,7 +85,9 @@ __all__ = [
 _FIRST_SHARE, _STEP = 0.05, 1.02  # of the counts that are tested
 _SECOND_SHARE, _MANY_ROWS = 0.4, 0.2  # where half of delta begins, if so large a share could pass with half
 _CURVE_POINTS = 50
-_BETS = np.array([0.06, 0.12, 0.25, 0.5, 0.75, 0.95])  # f, as shares of what cannot lose everything
+# f, and the share of the capital behind each: most where errors are rare, since groups are few.
+_BETS = np.array([0.08, 0.2, 0.45, 0.7, 1.0])
+_STAKES = np.array([0.05, 0.1, 0.2, 0.25, 0.4])
 _LIMIT_PRECISION = 1e-9  # of a limit that is found by search
 _GRID_POINTS = 4001  # where a map of probabilities is examined
 
@@ -273,8 +278,10 @@ class _Part:
             return float(bdtr(wrong, self.n_rows, rate) if above else bdtrc(wrong - 1, self.n_rows, rate))
         excess = self.wrong - rate * self.weight
         most = (1 - rate if above else rate) * self.weight.max()  # excess, or lack, of one group
-        gain = np.log1p(-_BETS[:, None] * (excess if above else -excess) / most) @ self.times
-        return float(np.exp(min(0.0, np.log(len(_BETS)) - np.logaddexp.reduce(gain))))
+        left = np.maximum(1 - _BETS[:, None] * (excess if above else -excess) / most, 0.0)  # but for rounding
+        with np.errstate(divide="ignore"):
+            gain = np.log(_STAKES) + np.log(left) @ self.times
+        return float(np.exp(min(0.0, -np.logaddexp.reduce(gain))))
 
     def could_pass(self, rate: float, level: float) -> bool:
         """Say whether the hypothesis would be rejected if all rows were correct."""
@@ -310,7 +317,7 @@ def _last_passing(rows: _HeldOut, expected: float, max_error: float, delta: floa
         sizes.append(int(size))
         size = max(size * _STEP, size + 1)
     parts = [part for part in map(rows.part, [*sizes, n_rows]) if part.n_rows]
-    starts = _starts(parts, expected, max_error, delta)
+    starts = _starts(rows, parts, expected, max_error, delta)
     p_values = [part.p_value(max_error) for part in parts]
     passed, level = None, 0.0
     for number, (part, p_value) in enumerate(zip(parts, p_values, strict=True)):
@@ -327,7 +334,9 @@ def _last_passing(rows: _HeldOut, expected: float, max_error: float, delta: floa
     return int(np.ceil(n_rows * min(ratios))) if ratios else None
 
 
-def _starts(parts: list[_Part], expected: float, max_error: float, delta: float) -> dict[int, float]:
+def _starts(
+    rows: _HeldOut, parts: list[_Part], expected: float, max_error: float, delta: float
+) -> dict[int, float]:
     """Return where sequences of tests begin, and the level of each; the labels have no part in it."""
 
     def first(level: float, share: float) -> int | None:
@@ -335,6 +344,12 @@ def _starts(parts: list[_Part], expected: float, max_error: float, delta: float)
         return next((i for i in able if parts[i].could_pass(max_error, level)), None)
 
     begin, again = first(delta / 2, 0.0), first(delta / 2, _SECOND_SHARE)
+    if not rows.is_exact:
+        as_predicted = replace(rows, wrong=1 - rows.score)
+        again = int(np.argmin([as_predicted.part(part.n_rows).p_value(max_error) for part in parts]))
+        if begin is None or begin == again:
+            return {again: delta} if parts[again].could_pass(max_error, delta) else {}
+        return {begin: delta / 2, again: delta / 2}
     if begin is None or again is None or parts[begin].n_rows > _MANY_ROWS * expected or begin == again:
         alone = first(delta, 0.0)
         return {} if alone is None else {alone: delta}

@@ -61,7 +61,7 @@ def test_groups_that_are_large_enough_give_a_threshold():
     confidence, labels, groups = grouped(2000, 5, np.random.default_rng(3))
     rule = temperance.automate(confidence, labels, 0.1, groups=groups)
     assert rule.groups == 2000
-    assert 0.85 < rule.threshold < 0.97
+    assert 0.8 < rule.threshold < 0.9  # from 0.8 on, at most a tenth is wrong
     assert rule.error <= rule.bound <= 0.1
     assert "10,000 rows in 2,000 groups" in rule.words
 

@@ -116,23 +116,40 @@ def test_few_rows_are_said_to_be_few_and_moved_towards_the_others():
     assert not many.too_few
 
 
-def test_shrunk_gaps_follow_the_formulas():
-    gaps, errors = np.array([0.12, -0.03, 0.05, 0.01, 0.2]), np.array([0.02, 0.03, 0.02, 0.05, 0.1])
-    weight = 1 / errors**2
-    centre = np.average(gaps, weights=weight)
-    q = weight @ (gaps - centre) ** 2
-    between = (q - 4) / (weight.sum() - (weight**2).sum() / weight.sum())
-    assert between > 0
-    mean = np.average(gaps, weights=1 / (errors**2 + between))
-    share = 2 / 4 * errors**2 / (errors**2 + between)
+@pytest.mark.parametrize("n_values", [2, 3, 5])
+def test_shrunk_gaps_are_the_posterior_of_a_model_of_random_effects(n_values):
+    """By brute force over the mean m and the standard deviation t of the true gaps."""
+    gaps, errors = (
+        np.array([0.12, -0.03, 0.05, 0.01, 0.2])[:n_values],
+        np.array([0.02, 0.03, 0.02, 0.05, 0.1]),
+    )
+    errors = errors[:n_values]
+    t, m = np.linspace(0, 0.6, 601)[:, None, None], np.linspace(-1, 1, 2001)[None, :, None]
+    variance = errors**2 + t**2
+    log_posterior = (
+        np.sum(-((gaps - m) ** 2) / variance - np.log(variance), axis=2) / 2 - (t / 0.2)[..., 0] ** 2 / 2
+    )
+    posterior = np.exp(log_posterior - log_posterior.max())
+    posterior /= posterior.sum()
+    mean = (t**2 * gaps + errors**2 * m) / variance
+    square = t**2 * errors**2 / variance + mean**2
+    wanted = np.einsum("tm,tmv->v", posterior, mean)
+    spread = np.sqrt(np.einsum("tm,tmv->v", posterior, square) - wanted**2)
     found, spreads = shrunk_gaps(gaps, errors)
-    np.testing.assert_allclose(found, gaps + share * (mean - gaps))
-    assert (spreads < errors * 1.2).all()
-    assert spreads[4] < errors[4]
-    same, kept = shrunk_gaps(gaps[:3], errors[:3])
-    assert (same.tolist(), kept.tolist()) == (gaps[:3].tolist(), errors[:3].tolist())
-    moved, _ = shrunk_gaps(gaps, np.append(errors[:4], np.inf))
-    assert moved[4] == pytest.approx(np.average(moved[:4], weights=np.ones(4)), abs=0.05)
+    np.testing.assert_allclose(found, wanted, atol=2e-4)
+    np.testing.assert_allclose(spreads, spread, rtol=0.01)
+    if n_values == 5:
+        assert spreads[4] < errors[4]
+        moved, wide = shrunk_gaps(np.append(gaps, 0.9), np.append(errors, np.inf))
+        assert moved[5] == pytest.approx(np.sum(posterior * m[..., 0]), abs=2e-4)
+        assert wide[5] > spreads.max()
+
+
+def test_a_single_value_with_an_error_is_not_moved():
+    found, spreads = shrunk_gaps(np.array([0.2, 0.1]), np.array([0.05, np.inf]))
+    assert found.tolist() == [0.2, 0.1]
+    assert spreads[0] == 0.05
+    assert np.isnan(spreads[1])
 
 
 def test_values_of_a_single_group_have_no_interval_but_a_p_value_if_others_have_several():
