@@ -64,7 +64,7 @@ def test_a_gap_without_enough_evidence_is_watched(week, run):
     told = run("check", "cal.json", "week2.npz", "--history", "checks.jsonl", "--json").succeeded().json
     jsonschema.validate(told, SCHEMA)
     assert (told["state"], told["action"], told["alarm"]) == ("watch", "watch", False)
-    assert [gap["name"] for gap in told["gaps"]][:2] == ["week1.npz", "week2.npz"]
+    assert [gap["name"] for gap in told["gaps"]][:2] == ["week2.npz", "week1.npz"]
     assert f"about {told['labels']['number']} more labels" in told["words"][0]
     words = run("check", "cal.json", "week2.npz", "--history", "checks.jsonl").succeeded().out
     assert words.startswith("Watch: the gap is outside the allowed range")

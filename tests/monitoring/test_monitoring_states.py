@@ -82,7 +82,7 @@ def test_a_watch_tells_each_check_since_the_last_good_one(watched):
     assert "All 5 checks since" in found.words
     assert "Allowed are -" in found.words
     assert 'class="verdict watch"' in render_history(found)
-    assert json.loads(json.dumps(found.to_dict()))["gaps"][0]["name"] == "week3.npz"
+    assert json.loads(json.dumps(found.to_dict()))["gaps"][0]["name"] == "week4.npz"
 
 
 def test_the_labels_that_would_settle_it_do(watched, world):
