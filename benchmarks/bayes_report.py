@@ -13,6 +13,7 @@ from pathlib import Path
 import matplotlib as mpl
 import pandas as pd
 from bayes_tables import by_dataset, comparable, lost_table, reduction_table, summary_table, win_rate_table
+from figure_style import GREY, ON_ANY_GROUND
 from generated_blocks import fill_blocks
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -46,14 +47,14 @@ def tables(data: pd.DataFrame) -> dict[str, str]:
 def figure(data: pd.DataFrame, path: Path) -> None:
     """Draw the log loss relative to temperature scaling against the number of labels."""
     mpl.use("Agg")
-    mpl.rcParams["svg.hashsalt"] = "temperance"
+    mpl.rcParams.update(ON_ANY_GROUND | {"svg.hashsalt": "temperance"})
     from matplotlib import pyplot as plt
 
     part = comparable(data)
     common = set.intersection(*(set(by_dataset(part, "bayes", size).index) for size in FIGURE_SIZES))
     part = part[part.dataset.isin(common)]
     fig, ax = plt.subplots(figsize=(7.2, 3.9), layout="constrained")
-    ax.axhline(1, color="0.5", lw=1, label="temperature scaling")
+    ax.axhline(1, color=GREY, lw=1, label="temperature scaling")
     for name, (label, colour) in FIGURE_METHODS.items():
         means = [by_dataset(part, name, size).mean() for size in FIGURE_SIZES]
         is_ours = name.startswith("bayes")

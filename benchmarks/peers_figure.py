@@ -5,18 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import matplotlib as mpl
+from figure_style import GREY, ON_ANY_GROUND
 from matplotlib.figure import Figure
 from peers.plan import CONTENDERS, REFERENCE, SIZES
 from peers_tables import Speed
 
-COLOURS = ("#0072B2", "#56B4E9", "#009E73", "#CC79A7", "#000000", "#E69F00", "#D55E00", "#8B6C42", "#7F7F7F")
+COLOURS = ("#0072B2", "#56B4E9", "#009E73", "#CC79A7", "#A06CD5", "#E69F00", "#D55E00", "#8B6C42", "#7F7F7F")
 # Two classes are another problem, and on another line.
 SHOWN = [size for size in SIZES if size[1] > 2]
 
 
 def draw(speed: Speed, path: Path) -> None:
     """Draw a line for each method, labelled at its right end."""
-    with mpl.rc_context({"font.size": 9, "svg.hashsalt": "peers", "svg.fonttype": "none"}):
+    with mpl.rc_context(ON_ANY_GROUND | {"font.size": 9, "svg.hashsalt": "peers", "svg.fonttype": "none"}):
         figure = Figure(figsize=(8.5, 5.2), layout="constrained")
         axes = figure.subplots()
         ends = []
@@ -41,7 +42,7 @@ def draw(speed: Speed, path: Path) -> None:
         )
         axes.minorticks_off()
         axes.yaxis.set_major_formatter("{x:g}")
-        axes.grid(color="#dddddd", linewidth=0.6)
+        axes.grid(color=GREY, alpha=0.3, linewidth=0.6)
         axes.spines[["top", "right"]].set_visible(False)
         label_ends(axes, ends)
         figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None, dpi=120)

@@ -177,7 +177,11 @@ def automate(
     expected = None if positive is None else min(max(1.0, float(score.sum(dtype=np.float64))), len(score))
     rule = find_rule(score, wrong, rows.weight, rows.groups, max_error, delta, expected)
     name = None if column is None or names is None else str(names[column])
-    return replace(rule, positive=column, positive_name=name)
+    missed = None
+    if column is None and rows.probs.shape[1] == 2 and rule.threshold is not None and rows.labels.any():
+        lost = (rows.labels == 1) & (rows.top == 0) & (score > rule.threshold)
+        missed = float(rows.weight @ lost) / float(rows.weight @ rows.labels)
+    return replace(rule, positive=column, positive_name=name, missed=missed)
 
 
 def find_rule(

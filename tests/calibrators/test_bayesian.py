@@ -271,3 +271,15 @@ def test_the_top_probability_is_one_less_the_uniform_part_of_a_fraction_of_a_row
     assert probs.max() == pytest.approx(1 - 0.8 * cal.uniform_weight_, abs=1e-7)
     alone = cal.predict_proba(np.array([[3000, *[-np.inf] * 4]], np.float32))
     assert alone.max() == pytest.approx(1, abs=1e-7)
+
+
+def test_widths_that_grow_slowly_settle():
+    """Votes of ten trees, on which a width grows by a tenth per round for 30 rounds; warnings are errors."""
+    of_0, of_1 = [0, 1, 0, 7, 17, 18, 23, 11, 11, 3, 0], [0, 1, 0, 10, 13, 31, 48, 52, 40, 12, 2]
+    votes = np.concatenate([np.repeat(np.arange(11) / 10, of_0), np.repeat(np.arange(11) / 10, of_1)])
+    labels = np.repeat([0, 1], [sum(of_0), sum(of_1)])
+    cal = temperance.make_calibrator("bayes").fit(
+        np.column_stack([1 - votes, votes]), labels, from_probs=True
+    )
+    assert cal.solution_.converged
+    assert cal.taus_.max() > 10

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 from running import plain_and_narrow
 
@@ -45,6 +46,53 @@ def test_few_rows_and_the_rows_of_the_fit_are_told(run, cal, judged):
     np.savez("few.npz", logits=judged.logits[:30], labels=judged.labels[:30])
     assert "No threshold: 30 rows" in run("automate", "cal.json", "few.npz").succeeded().out
     assert "found the rows of the fit" in run("automate", "cal.json", "val.npz").err
+
+
+def test_without_a_threshold_nothing_is_saved(run, cal, judged):
+    np.savez("few.npz", logits=judged.logits[:30], labels=judged.labels[:30])
+    done = run("automate", "cal.json", "few.npz", "-o", "rule.json")
+    assert (done.code, Path("rule.json").exists()) == (1, False)
+    assert done.out.endswith("Not saved: there is no rule.\n")
+
+
+def test_positives_that_are_decided_against_are_told(run):
+    rng = np.random.default_rng(0)
+    odds = rng.normal(-3, 2, 4000)
+    labels = (rng.uniform(size=4000) < 1 / (1 + np.exp(-odds))).astype(int)
+    logits = np.column_stack([0 * odds, odds])
+    np.savez("val.npz", logits=logits[:2000], labels=labels[:2000])
+    np.savez("test.npz", logits=logits[2000:], labels=labels[2000:])
+    run("fit", "val.npz", "-m", "ts", "-o", "cal.json").succeeded()
+    told = run("automate", "cal.json", "test.npz", "--max-error", 0.05, "--json").json
+    decided = load("cal.json").automate(logits[2000:], labels[2000:], 0.05).decide(logits[2000:])
+    missed = (decided == 0)[labels[2000:] == 1].mean()
+    assert told["missed"] == pytest.approx(missed)
+    assert missed > 0.1
+    said = " ".join(run("automate", "cal.json", "test.npz", "--max-error", 0.05).out.split())
+    assert f"{100 * missed:.1f}% of the rows of class 1 are above the threshold and decided against." in said
+    assert "a person: --positive 1" in said
+    said = run("automate", "cal.json", "test.npz", "--max-error", 0.05, "--positive", 1).out
+    assert "decided against" not in said
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz", ".npy"])
+def test_apply_writes_the_decisions_of_the_rule(suffix, run, cal, judged):
+    run("automate", "cal.json", "test.npz", "--max-error", 0.2, "-o", "rule.json").succeeded()
+    wanted = load("rule.json").decide(judged.logits)
+    assert 0 < (wanted >= 0).mean() < 1
+    out = f"out{suffix}"
+    done = run("apply", "rule.json", "test.npz", "-o", out, "--json").json
+    assert done["decided"] == pytest.approx((wanted >= 0).mean())
+    if suffix == ".npz":
+        np.testing.assert_array_equal(np.load(out)["decision"], wanted)
+    elif suffix != ".npy":
+        frame = pandas.read_csv(out) if suffix == ".csv" else pandas.read_parquet(out)
+        assert list(frame.columns[-3:]) == ["label", "decision", "calibrated_by"]
+        cells = [str(one) if one >= 0 else "ask a person" for one in wanted]
+        assert frame["decision"].tolist() == cells
+    if suffix != ".npy":
+        run("evaluate", out, "--draws", 10).succeeded()
+    assert run("apply", "cal.json", "test.npz", "-o", f"plain{suffix}", "--json").json["decided"] is None
 
 
 @pytest.mark.parametrize("name", ["costs.csv", "costs.npy", "costs.txt"])

@@ -37,13 +37,14 @@ def rows():
 
 
 def write_classifier():
-    """Write classifier.onnx, which returns its input as logits."""
+    """Write classifier.onnx, which returns its input as logits, and return a network to export."""
+    torch = pytest.importorskip("torch")
     pytest.importorskip("onnx")
     pytest.importorskip("onnxruntime")
     from onnx_models import linear_classifier
 
     linear_classifier("classifier.onnx", np.eye(10))
-    return rows()
+    return rows() | {"network": torch.nn.Linear(10, 10), "example": torch.zeros(2, 10)}
 
 
 def make_network():

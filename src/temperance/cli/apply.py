@@ -29,8 +29,10 @@ Examples:
 
 \b
 The output may be .npz, .npy, .csv or .parquet. Labels, class names and row
-names are copied to it, so that `temperance evaluate probs.npz` works. Arrays
-keep their shape; a table has a row for each pixel or token. Files may be
+names are copied to it, so that `temperance evaluate probs.npz` works. If the
+calibrator has a rule of `temperance automate`, the column `decision` has the
+class of each row, or "ask a person"; in .npz, its column, or -1. Arrays keep
+their shape; a table has a row for each pixel or token. Files may be
 larger than memory.
 """
 
@@ -56,7 +58,7 @@ def apply(
     from temperance.calibrator_file import load
     from temperance.calibrators.registry import key_of
     from temperance.data.formats.columns import LABEL_NAMES
-    from temperance.data.writer import check_output, open_writer
+    from temperance.data.writer import DECISION, check_output, open_writer
     from temperance.streaming import in_shape_of_file, predict_file, probability_dtype
 
     fitted = load(calibrator)
@@ -73,13 +75,15 @@ def apply(
         written, axis, parts = rows.array_shape, rows.dim, in_shape_of_file(rows, parts)
         labels = None if labels is None else labels.reshape(rows.leading)
     beside: dict[str, Any] = {}
+    rule, n_decided, taken = fitted.model_.automation, 0, (*LABEL_NAMES, DECISION)
     if out.suffix.lower() != ".npy":  # which holds one array only
         beside = {
             "labels": labels,
             "class_names": getattr(fitted, "class_names_", None) or rows.class_names,
             "ids": rows.ids,
             # An id column named like a label column would be read back as labels.
-            "id_column": "id" if (rows.id_column or "").lower() in LABEL_NAMES else rows.id_column,
+            "id_column": "id" if (rows.id_column or "").lower() in taken else rows.id_column,
+            "decided": rule is not None,
             "mark": f"{key_of(fitted)} (temperance {temperance.__version__})",
         }
     with (
@@ -88,7 +92,11 @@ def apply(
         open_writer(out, shape=written, dtype=probability_dtype(rows), overwrite=force, **beside) as writer,
     ):
         for probs in parts:
-            writer.write(probs)
+            decisions = None
+            if rule is not None:
+                decisions = rule.decide(np.moveaxis(probs, axis, -1).astype(np.float64))
+                n_decided += int((decisions >= 0).sum())
+            writer.write(probs, decisions)
             highest = probs.max(axis=axis)
             done += highest.size
             total += float(highest.sum(dtype=np.float64))
@@ -96,6 +104,9 @@ def apply(
     say_columns(output, rows)
     confidence = percent(total / shape[0])
     output.say(f"Calibrated {count(shape[0], 'row')}, {shape[1]:,} classes: mean confidence {confidence}")
+    share = n_decided / shape[0]
+    if rule is not None:
+        output.say(f"The rule decides on {percent(share)} of the rows; the others are for a person.")
     output.say(f"Saved to {on_one_line(out)}", wrap=False)
     output.result(
         file=file_for_json(rows),
@@ -103,4 +114,5 @@ def apply(
         out=str(out),
         classes=shape[1],
         mean_confidence=total / shape[0],
+        decided=None if rule is None else share,
     )

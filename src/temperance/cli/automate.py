@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -10,7 +11,7 @@ from temperance.cli.options import FILE, check_output_file, force_option, read_o
 from temperance.cli.output import Output, output_options
 from temperance.cli.rows import calibrator_for_json, file_for_json, open_for_calibrator, say_columns
 from temperance.data.read_options import ReadOptions
-from temperance.errors import on_one_line
+from temperance.errors import on_one_line, percent
 
 EXAMPLES = """\b
 Examples:
@@ -22,7 +23,8 @@ Examples:
 ROWS must be others than those of the fit, and independent unless they have
 groups. The file that -o writes is the calibrator with the rule:
 temperance.serving.load(path).decide then gives the class of each row, or -1,
-ask a person.
+ask a person; `temperance apply` has a column of decisions. Without a
+threshold, nothing is written, and the exit code is 1.
 """
 
 
@@ -80,21 +82,31 @@ def automate(
                 positive=column, groups=opened.groups_of(1),
                 from_probs=False if opened.kind == "probs" else None,
             )  # fmt: skip
-    if out is not None:
+    rule = automated.automation_
+    saves = out is not None and rule.threshold is not None
+    if out is not None and saves:
         automated.save(out, overwrite=force)
     say_columns(output, opened)
-    rule = automated.automation_
     output.answer(on_one_line(rule.words))
     if rule.error is not None:
         output.say(
             f"Of {rule.rows_in_words}, {100 * rule.error:.3g}% of those above the threshold were wrong."
         )
+    if rule.missed:
+        name = on_one_line(names[1] if names else "class 1")
+        output.say(
+            f"{percent(rule.missed)} of the rows of {name} are above the threshold and decided against. "
+            f"To decide for {name} only, and leave all other rows to a person: --positive "
+            f"{shlex.quote(names[1] if names else '1')}"
+        )
     if out is not None:
-        output.say(f"Saved to {on_one_line(out)}", wrap=False)
+        output.say(f"Saved to {on_one_line(out)}" if saves else "Not saved: there is no rule.", wrap=False)
     output.result(
         file=file_for_json(opened),
         calibrator=calibrator_for_json(calibrator, fitted),
-        out=None if out is None else str(out),
+        out=str(out) if saves else None,
         warnings=told,
         **rule.to_dict(),
     )
+    if out is not None and not saves:
+        raise click.exceptions.Exit(1)

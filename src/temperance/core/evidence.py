@@ -31,7 +31,7 @@ from temperance.core.fisher import fisher_scoring
 from temperance.core.objective import Objective, Prior
 from temperance.core.solution import Solution, Status
 
-MAX_ROUNDS = 25
+MAX_ROUNDS = 50  # widths that grow slowly, as of forests with few trees, take up to 40
 ROUND_ITERATIONS = 15  # of the solver; where it needs more, the next round continues
 FULL_ROUNDS = 8  # widths that still change then may oscillate: from there on, take half of each change
 SETTLED = 0.03  # the rounds end when no tau has a larger relative change

@@ -25,7 +25,9 @@ from temperance.inputs.validation import check_choice
 from temperance.loaders import import_optional
 
 Put = Callable[..., Any]
-"""Writes the next rows, with ids and labels: a list of one array each, or of none."""
+"""Writes the next rows, with ids before them and labels and decisions behind: lists of arrays."""
+DECISION = "decision"
+"""The column, or array, of decisions."""
 _GROUP_BYTES = 1 << 25  # in a row group of a .parquet: each row group needs an entry for every column
 
 
@@ -41,6 +43,8 @@ class Writer:
     ids: list[NDArray[Any]]
     id_column: str
     mark: str | None
+    decided: bool = False
+    """Whether each block comes with its decisions."""
     put: Put = field(init=False)
     """That of the format."""
     n_written: int = field(default=0, init=False)
@@ -50,12 +54,19 @@ class Writer:
         stem = STEMS[self.key]
         classes = self.class_names or [str(k) for k in range(self.shape[-1])]
         scores = [stem] if len(self.shape) == 1 else [f"{stem}_{name}" for name in classes]
-        mark = [] if self.mark is None else [MARK_KEY]
-        return [self.id_column] * len(self.ids) + scores + ["label"] * len(self.labels) + mark
+        behind = (
+            ["label"] * len(self.labels) + [DECISION] * self.decided + [MARK_KEY] * (self.mark is not None)
+        )
+        return [self.id_column] * len(self.ids) + scores + behind
 
     def label_cells(self, labels: NDArray[np.int64]) -> NDArray[Any]:
         """Labels as written to a table: class names, if there are any."""
         return labels if self.class_names is None else np.array(self.class_names)[labels]
+
+    def decision_cells(self, decisions: NDArray[np.intp]) -> NDArray[Any]:
+        """Decisions as written to a table: classes, or that a person is to be asked."""
+        classes = self.class_names or tuple(str(k) for k in range(self.shape[-1]))
+        return np.array([*classes, "ask a person"])[decisions]  # ASK_A_PERSON is -1, the last
 
     def beside(self) -> dict[str, NDArray[Any]]:
         """Arrays that are written with the scores to a file of arrays."""
@@ -67,8 +78,8 @@ class Writer:
             found[MARK_KEY] = np.array([self.mark])
         return found
 
-    def write(self, block: ArrayLike) -> None:
-        """Write the next rows."""
+    def write(self, block: ArrayLike, decisions: NDArray[np.intp] | None = None) -> None:
+        """Write the next rows, with the column that was decided on for each, or -1."""
         rows = np.ascontiguousarray(block, self.dtype)
         end = self.n_written + len(rows)
         if rows.shape[1:] != self.shape[1:] or end > self.shape[0]:
@@ -79,7 +90,8 @@ class Writer:
         if len(rows):
             part = slice(self.n_written, end)
             ids = [ids[part] for ids in self.ids]
-            self.put(rows, ids, [self.label_cells(labels[part]) for labels in self.labels])
+            labels = [self.label_cells(labels[part]) for labels in self.labels]
+            self.put(rows, ids, labels, [] if decisions is None else [decisions])
         self.n_written = end
 
 
@@ -95,6 +107,7 @@ def open_writer(
     ids: ArrayLike | None = None,
     id_column: str | None = None,
     mark: str | None = None,
+    decided: bool = False,
     overwrite: bool = False,
 ) -> Iterator[Writer]:
     """Open `path` (.npz, .npy, .csv or .parquet) for rows that come block by block.
@@ -121,6 +134,8 @@ def open_writer(
         The column for `ids`.
     mark : str, optional
         Which calibrator made the probabilities.
+    decided : bool
+        Whether each block comes with its decisions.
     overwrite : bool
         Whether an existing file may be replaced.
 
@@ -142,7 +157,7 @@ def open_writer(
     names = _one_for_each_row("ids", None if ids is None else np.asarray(ids), shape)
     classes = None if class_names is None else tuple(class_names)
     column = "id" if id_column is None or id_column in NAMELESS else id_column
-    writer = Writer(key, shape, np.dtype(dtype), held, classes, names, column, mark)
+    writer = Writer(key, shape, np.dtype(dtype), held, classes, names, column, mark, decided)
     with atomic_file(path, overwrite=overwrite) as file, WRITERS[path.suffix.lower()](file, writer) as put:
         writer.put = put
         yield writer
@@ -173,17 +188,29 @@ def check_output(path: str | Path, *, labels: bool = False, overwrite: bool = Fa
 def _npy(file: IO[bytes], table: Writer) -> Iterator[Put]:
     header = {"descr": npy.dtype_to_descr(table.dtype), "fortran_order": False, "shape": table.shape}
     npy.write_array_header_1_0(file, header)
-    yield lambda rows, ids, labels: file.write(rows.reshape(-1).view(np.uint8).data)
+    yield lambda rows, *beside: file.write(rows.reshape(-1).view(np.uint8).data)
 
 
 @contextmanager
 def _npz(file: BinaryIO, table: Writer) -> Iterator[Put]:
     # Not compressed, so that it can be memory-mapped. zipfile does not know the sizes; force_zip64 leaves
     # room.
+    held: list[NDArray[np.intp]] = []
     with ZipFile(file, "w", ZIP_STORED) as archive:
         with archive.open(f"{table.key}.npy", "w", force_zip64=True) as member, _npy(member, table) as put:
-            yield put
-        for key, array in table.beside().items():
+
+            def put_and_hold(
+                rows: NDArray[Any],
+                ids: list[NDArray[Any]],
+                labels: list[NDArray[Any]],
+                decisions: list[NDArray[np.intp]],
+            ) -> None:
+                held.extend(decisions)
+                put(rows)
+
+            yield put_and_hold
+        decided = {DECISION: np.concatenate(held)} if held else {}
+        for key, array in (table.beside() | decided).items():
             with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
                 npy.write_array(member, array, allow_pickle=False)
 
@@ -194,9 +221,16 @@ def _csv(file: BinaryIO, table: Writer) -> Iterator[Put]:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(map(with_quote, table.columns()))
 
-    def put(rows: NDArray[Any], ids: list[NDArray[Any]], labels: list[NDArray[Any]]) -> None:
+    def put(
+        rows: NDArray[Any],
+        ids: list[NDArray[Any]],
+        labels: list[NDArray[Any]],
+        decisions: list[NDArray[np.intp]],
+    ) -> None:
+        decided = map(table.decision_cells, decisions)
         before, behind = (
-            [list(map(with_quote, array.tolist())) for array in arrays] for arrays in (ids, labels)
+            [list(map(with_quote, array.tolist())) for array in arrays]
+            for arrays in (ids, [*labels, *decided])
         )
         if table.mark is not None:  # in each row, so that it stays when the file is converted or split
             behind.append([table.mark] * len(rows))
@@ -220,6 +254,7 @@ def _parquet(file: BinaryIO, table: Writer) -> Iterator[Put]:
     kinds = [text if ids.dtype.kind == "U" else arrow.from_numpy_dtype(ids.dtype) for ids in table.ids]
     kinds += [arrow.from_numpy_dtype(table.dtype)] * math.prod(table.shape[1:])
     kinds += [arrow.int64() if table.class_names is None else text] * len(table.labels)
+    kinds += [text] * table.decided
     marks = [] if table.mark is None else [table.mark]
     kinds += [arrow.dictionary(arrow.int32(), text)] * len(marks)
     schema = arrow.schema(list(zip(table.columns(), kinds, strict=True)))
@@ -239,8 +274,14 @@ def _parquet(file: BinaryIO, table: Writer) -> Iterator[Put]:
             writer.write_table(arrow.table(filled, schema=schema))
             held.clear()
 
-        def put(rows: NDArray[Any], ids: list[NDArray[Any]], labels: list[NDArray[Any]]) -> None:
-            held.append((np.array(rows), *ids, *labels))  # the caller may use its memory again
+        def put(
+            rows: NDArray[Any],
+            ids: list[NDArray[Any]],
+            labels: list[NDArray[Any]],
+            decisions: list[NDArray[np.intp]],
+        ) -> None:
+            decided = map(table.decision_cells, decisions)
+            held.append((np.array(rows), *ids, *labels, *decided))  # the caller may use its memory again
             if sum(len(rows) for rows, *_ in held) >= group_rows:
                 flush()
 

@@ -88,6 +88,9 @@ class Automation:
         The error rate against the share of the rows. None if the rule comes from a file.
     positive_name : str or None
         The name of the positive class.
+    missed : float or None
+        For the top class of two: the share of the rows of the second class, such as the rare positives, that
+        is above the threshold and decided as the first. None if the rule comes from a file.
 
     Examples
     --------
@@ -107,6 +110,7 @@ class Automation:
     rows_needed: int | None = None
     curve: ErrorCurve | None = None
     positive_name: str | None = None
+    missed: float | None = None
 
     @property
     def words(self) -> str:
@@ -137,6 +141,20 @@ class Automation:
         """How many rows the rule was found on, and how many groups they form."""
         return f"{self.rows:,} rows" + ("" if self.groups is None else f" in {self.groups:,} groups")
 
+    def decide(self, probs: NDArray[Any]) -> NDArray[np.intp]:
+        """Return the column that the rule decides on for calibrated probabilities (..., K), or -1.
+
+        Examples
+        --------
+        >>> rule = Automation(0.912, 0.74, 0.014, 0.019, max_error=0.02, delta=0.05, rows=5000)
+        >>> rule.decide(np.array([[0.05, 0.95], [0.6, 0.4]]))
+        array([ 1, -1])
+        """
+        columns = probs.argmax(axis=-1) if self.positive is None else np.full(probs.shape[:-1], self.positive)
+        chosen = np.take_along_axis(probs, columns[..., None], axis=-1)[..., 0]
+        automatic = np.zeros(chosen.shape, bool) if self.threshold is None else chosen > self.threshold
+        return np.where(automatic, columns, ASK_A_PERSON)
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and words, ready for JSON."""
         plain = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "curve"}
@@ -160,10 +178,7 @@ def decide(
             "decide needs a rule or costs; found neither. Find a rule with cal.automate(logits, labels), "
             "or pass costs."
         )
-    decisions = rows.argmax(axis=-1) if rule.positive is None else np.full(rows.shape[:-1], rule.positive)
-    chosen = np.take_along_axis(rows, decisions[..., None], axis=-1)[..., 0]
-    automatic = np.zeros(chosen.shape, bool) if rule.threshold is None else chosen > rule.threshold
-    return np.where(automatic, decisions, ASK_A_PERSON)
+    return rule.decide(rows)
 
 
 def check_costs(costs: ArrayLike, n_classes: int) -> Matrix:
