@@ -261,13 +261,3 @@ def test_outputs_are_probabilities_and_their_logarithms_in_the_order_of_the_logi
     np.testing.assert_allclose(cal.transform(logits), np.log(cal.predict_proba(logits)), atol=1e-6)
     for output in (cal.predict_proba(logits), cal.transform(logits)):
         assert (np.diff(np.take_along_axis(output, order, axis=1), axis=1) >= 0).all()
-
-
-@pytest.mark.parametrize("n_rows", [20, 300])
-def test_the_top_probability_is_one_less_the_uniform_part_of_a_fraction_of_a_row(large, n_rows):
-    cal = bayes(large, n_rows)
-    assert cal.uniform_weight_ == pytest.approx(0.02 / (n_rows + 0.02))
-    probs = cal.predict_proba(np.array([[3000, 0, 0, 0, 0]], np.float32))
-    assert probs.max() == pytest.approx(1 - 0.8 * cal.uniform_weight_, abs=1e-7)
-    alone = cal.predict_proba(np.array([[3000, *[-np.inf] * 4]], np.float32))
-    assert alone.max() == pytest.approx(1, abs=1e-7)
