@@ -12,6 +12,11 @@ COMPARED = [key for key, method in CALIBRATORS.items() if method.in_comparison]
 CLASS_KEEPING = [key for key in COMPARED if CALIBRATORS[key].keeps_class]
 """Methods for which the property tests check that no decision changes; `bayes-bias` has its own tests."""
 
+WEIGH_CLASSES = ["lts", "hnlts"]
+"""Methods with a weight for each class, which rows of positions cannot have."""
+ANY_COLUMNS = [key for key in COMPARED if key not in (*WEIGH_CLASSES, "pts", "pts-ece")]
+"""Methods whose rows of positions may have any number of columns."""
+
 TASKS = Path(os.environ.get("TASKS", Path(__file__).resolve().parents[2] / "shared" / "data" / "tasks"))
 """Task files that are not part of the package: tests that need one are skipped without it."""
 

@@ -263,16 +263,6 @@ def test_outputs_are_probabilities_and_their_logarithms_in_the_order_of_the_logi
         assert (np.diff(np.take_along_axis(output, order, axis=1), axis=1) >= 0).all()
 
 
-@pytest.mark.parametrize("n_rows", [20, 300])
-def test_the_top_probability_is_one_less_the_uniform_part_of_a_fraction_of_a_row(large, n_rows):
-    cal = bayes(large, n_rows)
-    assert cal.uniform_weight_ == pytest.approx(0.02 / (n_rows + 0.02))
-    probs = cal.predict_proba(np.array([[3000, 0, 0, 0, 0]], np.float32))
-    assert probs.max() == pytest.approx(1 - 0.8 * cal.uniform_weight_, abs=1e-7)
-    alone = cal.predict_proba(np.array([[3000, *[-np.inf] * 4]], np.float32))
-    assert alone.max() == pytest.approx(1, abs=1e-7)
-
-
 def test_widths_that_grow_slowly_settle():
     """Votes of ten trees, on which a width grows by a tenth per round for 30 rounds; warnings are errors."""
     of_0, of_1 = [0, 1, 0, 7, 17, 18, 23, 11, 11, 3, 0], [0, 1, 0, 10, 13, 31, 48, 52, 40, 12, 2]

@@ -3,13 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
-from compared import COMPARED
+from compared import ANY_COLUMNS, WEIGH_CLASSES
 
 from temperance import InputError, compare, load, make_calibrator, monitoring, serving
 from temperance.data import simulate
-
-WEIGH_CLASSES = ["lts", "hnlts"]
-ANY_NUMBER = [key for key in COMPARED if key not in (*WEIGH_CLASSES, "pts", "pts-ece")]
 
 
 def questions(n_rows, n_options, seed=0, temperature=2.0):
@@ -31,11 +28,11 @@ def mixed():
 @pytest.fixture(scope="module")
 def of_mixed(mixed):
     """Return the calibrator of a method fitted to the mixed questions, always the same: not to be changed."""
-    fitted = {key: make_calibrator(key).fit(*mixed, positions=True) for key in ANY_NUMBER}
+    fitted = {key: make_calibrator(key).fit(*mixed, positions=True) for key in ANY_COLUMNS}
     return fitted.__getitem__
 
 
-@pytest.mark.parametrize("key", ANY_NUMBER)
+@pytest.mark.parametrize("key", ANY_COLUMNS)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_a_row_does_not_depend_on_order_or_number_of_columns(key, dtype, of_mixed):
     cal, rng = of_mixed(key), np.random.default_rng(1)
@@ -52,7 +49,7 @@ def test_a_row_does_not_depend_on_order_or_number_of_columns(key, dtype, of_mixe
         np.testing.assert_array_equal(cal.predict_proba(row[None])[0], one)
 
 
-@pytest.mark.parametrize("key", ANY_NUMBER)
+@pytest.mark.parametrize("key", ANY_COLUMNS)
 def test_a_file_and_a_service_take_other_numbers_of_options(key, of_mixed, tmp_path):
     cal = of_mixed(key)
     cal.save(tmp_path / "cal.json")

@@ -1,4 +1,4 @@
-"""Entropy and gaps of a row against mpmath, the features made of them, and how they are standardised."""
+"""Entropy and gaps of a row against mpmath, and the features made of them."""
 
 import os
 from functools import cache
@@ -11,7 +11,7 @@ from core_reference import log_confidence, log_entropy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from temperance.calibrators.bayes import ADDED_SPREAD, build_design
+from temperance.calibrators.bayes import build_design
 from temperance.core.features import LOG_ENTROPY_FLOOR, SHAPE_FEATURES, shape_features
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import FitData
@@ -86,18 +86,6 @@ def test_the_features_are_finite_for_extremely_confident_rows():
 def design(z, weights=None):
     labels = np.arange(len(z)) % z.shape[1]
     return build_design(FitData(LogitRows(z, labels), weights), shipped_population())
-
-
-@pytest.mark.parametrize("weights", [None, np.arange(N_ROWS) % 4.0], ids=["plain", "weighted"])
-def test_standards_are_the_weighted_mean_and_a_little_more_than_the_deviation(weights):
-    z = logits(5, np.float64)
-    found = design(z, weights)
-    features = shape_features(LogitRows(z), found.reference)
-    centre = np.average(features, axis=0, weights=weights)
-    deviation = np.sqrt(np.average((features - centre) ** 2, axis=0, weights=weights))
-    np.testing.assert_allclose(found.centre, centre, rtol=1e-12)
-    np.testing.assert_allclose(found.spread, deviation + ADDED_SPREAD, rtol=1e-12)
-    np.testing.assert_array_equal(design(np.ones((5, 4))).spread, ADDED_SPREAD)
 
 
 def test_the_mean_log_entropy_is_that_of_the_rows_with_a_floor():

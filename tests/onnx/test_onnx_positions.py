@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+from compared import ANY_COLUMNS
 from onnx_models import linear_classifier, serve
 
 from temperance import make_calibrator
 from temperance.data import simulate
 
 
-@pytest.mark.parametrize("key", ["ts", "hts", "bts", "ets", "mono", "bayes"])
+@pytest.mark.parametrize("key", ANY_COLUMNS)
 def test_onnxruntime_agrees_for_any_number_of_columns(key, tmp_path):
     task = simulate(n_rows=300, n_classes=4, random_state=0)
     cal = make_calibrator(key).fit(task.logits, task.labels, positions=True)

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 import torch
+from compared import ANY_COLUMNS
 
 from temperance import make_calibrator
 from temperance.data import simulate
 from temperance.torch.module import save_program
 
 
-@pytest.mark.parametrize("key", ["ts", "hts", "bts", "ets", "mono", "bayes"])
+@pytest.mark.parametrize("key", ANY_COLUMNS)
 def test_modules_and_programs_agree_with_numpy(key, tmp_path):
     task = simulate(n_rows=300, n_classes=4, random_state=0)
     cal = make_calibrator(key).fit(task.logits, task.labels, positions=True)
