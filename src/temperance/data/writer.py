@@ -25,13 +25,13 @@ from temperance.inputs.validation import check_choice
 from temperance.loaders import import_optional
 
 Put = Callable[..., Any]
-"""Writes the next rows, with ids and labels: a list of one array each, or of none."""
-_GROUP_BYTES = 1 << 25  # in a row group of a .parquet: each row group needs an entry for every column
+"""Writes the next rows, with ids and labels: lists of one array, or empty lists."""
+_GROUP_BYTES = 1 << 25  # per row group of a .parquet: each row group has an entry per column
 
 
 @dataclass
 class Writer:
-    """Writes blocks of rows, in order; `labels` and `ids` hold one array each, or none."""
+    """Writes blocks of rows, in order; `labels` and `ids` are lists of one array, or empty."""
 
     key: str
     shape: tuple[int, ...]
@@ -42,7 +42,7 @@ class Writer:
     id_column: str
     mark: str | None
     put: Put = field(init=False)
-    """That of the format."""
+    """The function of the format."""
     n_written: int = field(default=0, init=False)
 
     def columns(self) -> list[str]:
@@ -112,7 +112,7 @@ def open_writer(
     dtype : dtype
         Type of the numbers.
     labels : array-like of shape (N,), optional
-        Columns of the right classes.
+        Columns of the true classes.
     class_names : sequence of str, optional
         Names of the columns of a table, and of its labels.
     ids : array-like of shape (N,), optional
@@ -122,7 +122,7 @@ def open_writer(
     mark : str, optional
         Which calibrator made the probabilities.
     overwrite : bool
-        Whether an existing file may be replaced.
+        Whether to replace an existing file.
 
     Examples
     --------
@@ -152,18 +152,18 @@ def open_writer(
 
 def _one_for_each_row(what: str, array: NDArray[Any] | None, shape: tuple[int, ...]) -> list[NDArray[Any]]:
     if array is not None and array.shape != shape[:1]:
-        raise ValueError(f"{what} must be one for each of the {shape[0]} rows; found shape {array.shape}.")
+        raise ValueError(f"{what} must have one value per row, {shape[0]}; found shape {array.shape}.")
     return [] if array is None else [array]
 
 
 def check_output(path: str | Path, *, labels: bool = False, overwrite: bool = False) -> None:
-    """Raise unless `open_writer` can write `path`: to call before the work begins."""
+    """Raise unless `open_writer` can write `path`; call it before the work begins."""
     path = Path(path)
     suffix = path.suffix.lower()
     if suffix not in WRITERS:
         raise file_error(path, f"must be one of {', '.join(WRITERS)} to be written; found {path.suffix!r}.")
     if labels and suffix == ".npy":
-        raise file_error(path, "a .npy holds one array and cannot hold the labels too. Write a .npz.")
+        raise file_error(path, "a .npy holds one array, so it has no place for labels. Write a .npz.")
     if suffix in (".parquet", ".pq"):
         import_optional("pyarrow.parquet", "io", f"{path}: a {path.suffix} file")
     check_writable(path, overwrite=overwrite)
@@ -240,7 +240,7 @@ def _parquet(file: BinaryIO, table: Writer) -> Iterator[Put]:
             held.clear()
 
         def put(rows: NDArray[Any], ids: list[NDArray[Any]], labels: list[NDArray[Any]]) -> None:
-            held.append((np.array(rows), *ids, *labels))  # the caller may use its memory again
+            held.append((np.array(rows), *ids, *labels))  # the caller might reuse its memory
             if sum(len(rows) for rows, *_ in held) >= group_rows:
                 flush()
 
