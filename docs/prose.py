@@ -24,6 +24,8 @@ PARAMETERS = re.compile(
     r"^(?:Parameters|Attributes|Returns|Yields|Raises)\n-+\n(.*?)(?=^\w[\w ]*\n-+\n|\Z)",
     re.DOTALL | re.MULTILINE,
 )
+# Strings in other languages: SQL and a page's security policy.
+OTHER_CODE = re.compile(r"\s*(CREATE TABLE|SELECT|INSERT|DELETE FROM|PRAGMA|default-src) ")
 # Looked up, not read: not counted as pages for users.
 REFERENCE = {
     "CHANGELOG.md",
@@ -146,7 +148,7 @@ def pieces_of_source(text):
                 yield from pieces_of_markdown(words, offset=first.lineno - 1)
     for node in ast.walk(tree):
         is_text = isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in docstrings
-        if is_text and len(node.value.split()) > 3:
+        if is_text and len(node.value.split()) > 3 and not OTHER_CODE.match(node.value):
             yield Piece(node.lineno, "prose", without_code(node.value))
     yield from comments(text)
 

@@ -96,7 +96,7 @@ def test_a_written_prior_is_read_back_bit_for_bit(population, tmp_path):
 def test_files_are_kept_by_default_and_missing_ones_raise_the_error_of_the_operating_system(tmp_path):
     path = tmp_path / "prior.json"
     path.write_text("precious")
-    with pytest.raises(FileExistsError, match=r"prior.json exists already.*overwrite=True"):
+    with pytest.raises(FileExistsError, match=r"prior.json already exists.*overwrite=True"):
         write_population(weak_population(), path)
     assert path.read_text() == "precious"
     write_population(weak_population(), path, overwrite=True)

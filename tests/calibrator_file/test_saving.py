@@ -84,7 +84,7 @@ def test_options_that_are_numpy_numbers_are_saved_as_numbers(task, tmp_path):
 def test_an_existing_file_is_kept_by_default(fitted, tmp_path):
     path = tmp_path / "cal.json"
     path.write_text("precious")
-    with pytest.raises(FileExistsError, match=r"cal.json exists already.*overwrite=True"):
+    with pytest.raises(FileExistsError, match=r"cal.json already exists.*overwrite=True"):
         fitted("ts").save(path)
     assert path.read_text() == "precious"
     fitted("ts").save(path, overwrite=True)

@@ -111,7 +111,7 @@ def test_an_output_that_cannot_be_written_is_refused_before_any_work(tmp_path):
         write(tmp_path / "a.npz", PROBS, labels=LABELS[:-1])
     assert not list(tmp_path.iterdir())
     (tmp_path / "a.npz").write_bytes(b"old")
-    with pytest.raises(FileExistsError, match="exists already"):
+    with pytest.raises(FileExistsError, match="already exists"):
         write(tmp_path / "a.npz", PROBS)
 
 

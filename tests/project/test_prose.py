@@ -46,6 +46,13 @@ def test_tutorials_and_docstrings_are_read(prose):
     assert [f.line for f in prose.findings("s.py", prose.pieces_of_source(source))] == [1, 5]
 
 
+def test_sql_and_a_security_policy_are_not_prose(prose):
+    texts = ["CREATE TABLE a (b TEXT); SELECT c; PRAGMA d;", "default-src 'none'; img-src 'self'; d e"]
+    assert list(prose.pieces_of_source(f"x = {texts!r}")) == []
+    other = [f"Run {text}" for text in texts]
+    assert len(list(prose.findings("s.py", prose.pieces_of_source(f"x = {other!r}")))) == 2
+
+
 def test_parameters_and_comments_are_read_but_not_indented_formulas_and_examples(prose):
     source = '''"""Title.
 

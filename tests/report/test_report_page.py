@@ -307,7 +307,7 @@ def test_the_file_is_not_overwritten_by_default(tmp_path):
     path = tmp_path / "report.html"
     comparison.save_report(path)
     content = path.read_bytes()
-    with pytest.raises(FileExistsError, match="exists already"):
+    with pytest.raises(FileExistsError, match="already exists"):
         write_report(comparison, path)
     assert path.read_bytes() == content
     comparison.save_report(path, overwrite=True)
