@@ -120,17 +120,18 @@ def pieces_of_tutorial(text):
 
 
 def comments(text):
-    """Yield the comments of a module; lines that follow each other are one."""
-    start, lines = 0, []
+    """Yield the comments of a module; comments on consecutive lines of their own are one."""
+    start, lines, joins = 0, [], False
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type != tokenize.COMMENT:
             continue
         own_line = not token.line[: token.start[1]].strip()
-        if lines and not (own_line and token.start[0] == start + len(lines)):
+        if lines and not (joins and own_line and token.start[0] == start + len(lines)):
             yield Piece(start, "prose", without_code("\n".join(lines)))
             lines = []
         start = start if lines else token.start[0]
         lines.append(token.string.lstrip("# "))
+        joins = own_line
     if lines:
         yield Piece(start, "prose", without_code("\n".join(lines)))
 

@@ -2,7 +2,7 @@
 
 A file has the keys `logits` or `probs`, and `labels`. A task file has two sets of rows: `logits_val` or
 `probs_val`, `labels_val`, and the same with `_test`. An array with another name, or without one, is used if
-the caller says what it is.
+the caller names its kind.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class RowFile:
     stored_groups, stored_by : LazyArray, or None
         The group of each row, such as its patient; and the value by which rows are scored separately.
     calibrated_by : str, or None
-        The calibrator that made these probabilities, if the file says so.
+        The calibrator that made these probabilities, if the file names one.
     floor : float, or None
         Smaller probabilities are raised to this value; None means the floor of the rows themselves.
     raises : bool, or None

@@ -98,7 +98,7 @@ class Baseline:
 
 @dataclass(frozen=True, eq=False)
 class FitRecord:
-    """What is known of a fit; None for what is not.
+    """What is known of a fit; None for what is unknown.
 
     Attributes
     ----------

@@ -516,7 +516,7 @@ class _LogisticLoss(Objective):
         self.design, self.outcome, self.weight = design, outcome, weight
 
     def every(self, step: int) -> Self:
-        """Return the loss of one of each `step` rows."""
+        """Return the loss of every `step`-th row."""
         at = sampled_rows(step, len(self.weight))
         return type(self)(self.design[at], self.outcome[at], self.weight[at])
 
@@ -591,7 +591,7 @@ class _ClassLoss(Objective):
         self.x, self.labels, self.weight, self.n_free = x, labels, weight, n_free
 
     def every(self, step: int) -> Self:
-        """Return the loss of one of each `step` rows."""
+        """Return the loss of every `step`-th row."""
         at = sampled_rows(step, len(self.weight))
         return type(self)(self.x[at], self.labels[at], self.weight[at], self.n_free)
 

@@ -37,10 +37,10 @@ groups of equal size, s^2 = G / (G - 1) sum_g U_g^2, with G - 1 degrees of freed
     d = sum_g U_g^2 / sum_i u_i^2,    at least 1, and at most sum_g V_g^2 / sum_i v_i^2 (one row a group)
 
 is the number of rows that are worth one independent row. Where nothing varies it is unknown, and we use the
-largest possible value. The pseudo-error is one independent row. A variance from a model, as of a proportion
-or a test, is multiplied by d (Korn and Graubard, 1998). With n the number of independent rows that N rows are
-worth, d is on average (1 - 1/G) / (1 - 1/n) of its true value, and has about 1 / (1 / (G - 1) - 1 / (n - 1))
-degrees of freedom.
+largest possible value. The pseudo-error is one independent row. A variance from a model, such as for a
+proportion or a test, is multiplied by d (Korn and Graubard, 1998). With n the number of independent rows that
+N rows are worth, d is on average (1 - 1/G) / (1 - 1/n) of its true value. Its degrees of freedom are about
+1 / (1 / (G - 1) - 1 / (n - 1)).
 
 References
 ----------

@@ -185,7 +185,7 @@ def entropy_temperatures(results: Results, task: TaskFile, method: str) -> Entro
         index = index[np.unique(np.minimum(at, len(index) - 1))]
     elif len(index) > MAX_DOTS:
         index = index[np.linspace(0, len(index) - 1, MAX_DOTS).astype(np.intp)]
-    few = SIZES[0] if SIZES[0] in results.sizes else results.sizes[0]  # as the paper has it
+    few = SIZES[0] if SIZES[0] in results.sizes else results.sizes[0]  # as in the paper
     draws = 0 if few >= task.rows else LINES if method == "hts" else 1
     by_few = [temperatures(_fitted(results, task, method, few, i), test, index) for i in range(draws)]
     return EntropyTemperatures(
@@ -209,7 +209,7 @@ def two_temperatures(results: Results, task: TaskFile) -> TwoTemperatures:
 
 
 def _fitted(results: Results, task: TaskFile, method: str, n: int | None = None, draw: int = 0) -> Any:
-    """Fit a method as the study does: same rows, same random seed. By default all rows."""
+    """Fit a method as the study does, with the same rows and random seed; by default to all rows."""
     size = task.rows if n is None else min(n, task.rows)
     unit = WorkUnit(task, size, draw, results.seed, find_methods([method]))
     rows, calibrator = load_task(task).val.take(unit.rows()), unit.calibrator(method)

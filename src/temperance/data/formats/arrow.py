@@ -68,7 +68,7 @@ def _opened(path: Path) -> Iterator[_Table]:
         ):
             n_rows = file.metadata.num_rows
             if n_rows < 0:
-                raise ValueError(f"its footer says {n_rows} rows")
+                raise ValueError(f"its footer claims {n_rows} rows")
             yield _Table(
                 file.schema_arrow, n_rows, lambda rows, names: file.iter_batches(rows, columns=names)
             )
