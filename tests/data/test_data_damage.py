@@ -166,7 +166,7 @@ def test_a_parquet_that_says_it_has_a_negative_number_of_rows():
     six_rows, minus_six_rows = b"\x16\x0c\x19", b"\x16\x0b\x19"  # zigzag: 12 is 6, and 11 is -6
     assert whole.count(six_rows) == 1
     write("val.parquet", whole.replace(six_rows, minus_six_rows))
-    refused("val.parquet: is not a Parquet file, or is damaged (its footer claims -6 rows)", path="val.parquet")
+    refused("is not a Parquet file, or is damaged (its footer claims -6 rows)", path="val.parquet")
 
 
 # ---- .safetensors
