@@ -70,7 +70,8 @@ def test_parameters_and_comments_are_read_but_not_indented_formulas_and_examples
     """
     # Here 5 % in one comment,
     # and 6 % in its next line.
-    x = "5 %"  # 7 % beside code
+    x = "5 %"  # 7 % beside code; not joined
+    # to this comment; so no finding
     '''
     source = source.replace("\n    ", "\n")
     findings = list(prose.findings("s.py", prose.pieces_of_source(source)))
