@@ -26,8 +26,8 @@ interval contains its estimate, it cannot lie below t either, and the other tail
 the test is one-sided.
 
 The norm does not determine h, and noise adds more to a few large residuals than to many small ones. The rows
-show which h are plausible. With f the residuals that a fitted temperature with class biases removes, r = g -
-f the rest, and v the variance of e*, h is, scaled to norm t,
+show which h are plausible. With f the residuals that a fitted temperature with class biases removes, the rest
+r = g - f, and v the variance of e*, h is, scaled to norm t,
 
     f                                                  if |r|_2^2 is below q, the 90% quantile of |e*|_2^2
     f_b + (1 - v_b / r_b^2)+ r_b                       otherwise, for the lower end: few large residuals

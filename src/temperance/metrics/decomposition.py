@@ -22,8 +22,8 @@ away the rows determine c: the variance of the right side at truth + nu c = D is
 s^2. The amount that the fit adds, nu c, stays parameters / 2N. The Brier score has no such theorem, because
 the fit does not minimise it. There, cross-validation gives the proportion: how much lower each loss is on the
 rows of the fit than out of fold. The interval contains the truths that an equal-tailed test does not reject.
-D can be so small by chance that the test rejects all of them. So the upper end is at least the end for D = nu
-c, the mean for a calibrated classifier.
+D can be so small by chance that the test rejects all of them. So the upper end is at least the end for a D of
+nu c, the mean for a calibrated classifier.
 
 Out of fold, the fit gains less than the best recalibrator on average. So the lower end is at most the lower
 end for the mean gain out of fold, plus the cost of a fit, which is known only for the likelihood. Every

@@ -151,7 +151,7 @@ class Units:
 
     @property
     def freedom(self) -> float:
-        """Degrees of freedom of a variance that is `effect` times a known one, at least one less than groups.
+        """Degrees of freedom of a variance that is `effect` times a known one: at least G - 1.
 
         Infinite if each row is a group, or each group in effect one row: then the effect is known.
         """

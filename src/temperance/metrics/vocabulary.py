@@ -2,9 +2,9 @@
 
 A class that is no row's label, and whose probabilities add up to less than 1/4 of a row, would get a bias
 between -1/4 and 0 under its prior; we set it to 0. If most classes are like this, a fit of biases merges them
-into one class, with their total probability at the best temperature, and reads only the other classes. It
-needs only their sum of exp(beta l). With l the log probabilities of a row, minus their maximum, and A some of
-its classes:
+into one class, with their total probability at the best temperature, and reads only the other classes. From
+the merged classes it needs only the sum of exp(beta l). With l the log probabilities of a row, minus their
+maximum, and A some of its classes:
 
     S(beta) = sum_A exp(beta l)        S(c + x) = sum_j x^j M_j / j!        M_j = sum_A l^j exp(c l)
 

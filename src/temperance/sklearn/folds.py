@@ -182,8 +182,8 @@ def choose_response(wanted: str, estimator: Any, X: Any, classes: NDArray[Any]) 
     if wanted == "auto" and "predict_proba" in has:
         return "predict_proba"
     raise InputError(
-        "decision_function must return (N, K), one score per class, or (N,) for two classes; the one of "
-        f"{name} does not. Set decision_function_shape='ovr' in a support vector machine."
+        f"the decision_function of {name} must return (N, K), one score per class, or (N,) for two classes. "
+        "Set decision_function_shape='ovr' in a support vector machine."
     )
 
 
