@@ -116,7 +116,7 @@ def main() -> None:
     parser.add_argument("--overwrite", action="store_true")
     options = parser.parse_args()
     if options.out.exists() and not options.overwrite:  # said now, not after the training
-        parser.error(f"{options.out} exists already; pass --overwrite to replace it")
+        parser.error(f"{options.out} already exists; pass --overwrite to replace it")
     torch.set_num_threads(THREADS)
     torch.use_deterministic_algorithms(True)
     torch.manual_seed(SEED)

@@ -1,22 +1,31 @@
 """Find patterns of prose that readers stumble over: `python docs/prose.py`, a part of `make lint`.
 
     python docs/prose.py             the README, the pages and tutorials, CHANGELOG.md and CONTRIBUTING.md
-    python docs/prose.py --source    docstrings and messages of src as well
+    python docs/prose.py --source    docstrings, comments and messages of src as well
     python docs/prose.py --count     words per page, without code
 
-The patterns are data, docs/prose.toml. Code, links, comments and generated tables are not looked at.
+The patterns are data, docs/prose.toml. Code, links, comments of pages and generated tables are not checked.
 """
 
 import argparse
 import ast
+import io
 import re
 import sys
+import tokenize
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = re.compile(r"^\s*(>>>|\.\.\. |References\n).*?(\n\n|\Z)", re.DOTALL | re.MULTILINE)
+# The meaning of a parameter is indented, as code is.
+PARAMETERS = re.compile(
+    r"^(?:Parameters|Attributes|Returns|Yields|Raises)\n-+\n(.*?)(?=^\w[\w ]*\n-+\n|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+# Strings in other languages: SQL and a page's security policy.
+OTHER_CODE = re.compile(r"\s*(CREATE TABLE|SELECT|INSERT|DELETE FROM|PRAGMA|default-src) ")
 # Looked up, not read: not counted as pages for users.
 REFERENCE = {
     "CHANGELOG.md",
@@ -67,8 +76,9 @@ def blank(match):
 
 
 def dedented(match):
-    """Return the terms of a glossary and what they mean as paragraphs."""
-    return re.sub(r"^ {4}", "", match[1], flags=re.MULTILINE) + "\n"
+    """Return the terms of a glossary, or parameters, and what they mean as paragraphs."""
+    lines_before = match[0].count("\n") - match[1].count("\n")
+    return "\n" * lines_before + re.sub(r"^ {4}", "", match[1], flags=re.MULTILINE)
 
 
 def without_code(text):
@@ -109,8 +119,25 @@ def pieces_of_tutorial(text):
         yield from pieces_of_markdown(re.sub(r"^# ?", "", cell[1], flags=re.MULTILINE), offset=line)
 
 
+def comments(text):
+    """Yield the comments of a module; comments on consecutive lines of their own are one."""
+    start, lines, joins = 0, [], False
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type != tokenize.COMMENT:
+            continue
+        own_line = not token.line[: token.start[1]].strip()
+        if lines and not (joins and own_line and token.start[0] == start + len(lines)):
+            yield Piece(start, "prose", without_code("\n".join(lines)))
+            lines = []
+        start = start if lines else token.start[0]
+        lines.append(token.string.lstrip("# "))
+        joins = own_line
+    if lines:
+        yield Piece(start, "prose", without_code("\n".join(lines)))
+
+
 def pieces_of_source(text):
-    """Yield the docstrings of a module without their examples, and its other strings of several words."""
+    """Yield a module's docstrings without examples, its other strings of several words, and its comments."""
     tree = ast.parse(text)
     docstrings = set()
     for node in ast.walk(tree):
@@ -118,12 +145,13 @@ def pieces_of_source(text):
             first = node.body[0]
             if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
                 docstrings.add(first.value)
-                words = EXAMPLE.sub(blank, ast.get_docstring(node) or "")
+                words = PARAMETERS.sub(dedented, EXAMPLE.sub(blank, ast.get_docstring(node) or ""))
                 yield from pieces_of_markdown(words, offset=first.lineno - 1)
     for node in ast.walk(tree):
         is_text = isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in docstrings
-        if is_text and len(node.value.split()) > 3:
+        if is_text and len(node.value.split()) > 3 and not OTHER_CODE.match(node.value):
             yield Piece(node.lineno, "prose", without_code(node.value))
+    yield from comments(text)
 
 
 def pages():

@@ -60,7 +60,7 @@ def test_an_error_leaves_the_old_file_and_no_other(tmp_path, error):
 
 def test_an_output_without_permission_is_refused_before_any_work(tmp_path, monkeypatch):
     (tmp_path / "a").write_bytes(b"old")
-    message = r"a exists already\. Choose another name, or pass overwrite=True\.$"
+    message = r"a already exists\. Choose another name, or pass overwrite=True\.$"
     with pytest.raises(OutputExistsError, match=message) as caught:
         check_writable(tmp_path / "a")
     assert caught.value.path == tmp_path / "a"
@@ -72,7 +72,7 @@ def test_an_output_without_permission_is_refused_before_any_work(tmp_path, monke
     with pytest.raises(FileExistsError), atomic_file(tmp_path / "a"):
         pytest.fail("the work must not begin")
     monkeypatch.setattr(os, "access", lambda *_: False)
-    with pytest.raises(PermissionError, match=r"may not write in the folder .*Choose another"):
+    with pytest.raises(PermissionError, match=r"the folder .* is not writable. Choose another"):
         check_writable(tmp_path / "b")
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
@@ -135,7 +135,7 @@ def test_the_space_of_a_scratch_array_is_freed_with_it(monkeypatch, tmp_path):
 def test_missing_scratch_space_is_reported_at_once(monkeypatch):
     monkeypatch.setattr(files, "MEMORY_LIMIT", 1000)
     start = time.monotonic()
-    with pytest.raises(OSError, match=r"GB of scratch space are needed in .*TMPDIR"):
+    with pytest.raises(OSError, match=r"has no room for .* GB of scratch space.*TMPDIR"):
         scratch_array((1 << 46, 4), np.float64)
     assert time.monotonic() - start < 5
 
@@ -143,7 +143,7 @@ def test_missing_scratch_space_is_reported_at_once(monkeypatch):
 def test_a_link_stays_a_link_and_its_target_is_written(tmp_path):
     (tmp_path / "there.txt").write_bytes(b"old")
     (tmp_path / "link.txt").symlink_to(tmp_path / "there.txt")
-    with pytest.raises(FileExistsError, match=r"link.txt exists already"):
+    with pytest.raises(FileExistsError, match=r"link.txt already exists"):
         write_atomically(tmp_path / "link.txt", b"new")
     write_atomically(tmp_path / "link.txt", b"new", overwrite=True)
     assert (tmp_path / "link.txt").is_symlink()

@@ -1,8 +1,8 @@
 """Errors for invalid input: structured facts first, then the message.
 
-A message says what must hold, what was found and where, and what to do. The invalid rows and the argument to
-change are stored as facts, so that callers can reword them: the reader of a block counts its rows from the
-first row of all, and the command line names an option instead of an argument.
+A message says what must hold, what was found and where, and what to do. An error stores the invalid rows and
+the argument to change as facts, so that callers can reword the message: the reader of a block counts rows
+from the start of the whole array, and the command line names an option instead of an argument.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["InputError", "InputWarning"]
 
 Spelling = Callable[[str, object], str]
-"""How to write an argument with a value, or alone if the value is None."""
+"""How to write an argument with a value, or without one if the value is None."""
 
 MAX_LISTED = 12
-"""Largest number of values in a message; of more, the first and the last few are listed."""
+"""Largest number of values in a message; longer lists show only the first and the last few."""
 MAX_EXCERPT = 60
 """Largest number of characters of a value in a message."""
 MAX_REASON = 200
@@ -50,9 +50,9 @@ class Remedy:
 
     Examples
     --------
-    >>> raise InputError("kind must be known; found neither.", remedy=Remedy("kind", ("logits", "probs")))
+    >>> raise InputError("the kind of scores is unknown.", remedy=Remedy("kind", ("logits", "probs")))
     Traceback (most recent call last):
-    temperance.errors.InputError: kind must be known; found neither. Pass kind='logits' or kind='probs'.
+    temperance.errors.InputError: the kind of scores is unknown. Pass kind='logits' or kind='probs'.
     """
 
     argument: str
@@ -119,7 +119,7 @@ class InputError(ValueError):
 
 
 class InputWarning(UserWarning):
-    """Input that is valid, but probably not what was meant.
+    """Input that is valid, but probably not what the user meant.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def warn_user(warning: Warning) -> None:
 
 
 def excerpt(value: object, write: Callable[[Any], str] = repr) -> str:
-    """Return a value for a sentence as Python writes it, or another function, shortened if long."""
+    """Return a value for a sentence as `write` writes it, by default as in Python, shortened if long."""
     try:
         shown = " ".join(write(value).split())
     except (ValueError, RecursionError):  # thousands of digits, or of brackets
@@ -163,7 +163,7 @@ def excerpt(value: object, write: Callable[[Any], str] = repr) -> str:
 
 
 def listed(values: Iterable[object], write: Callable[[Any], str] = excerpt) -> str:
-    """Return values for a sentence; of many, the first and the last few."""
+    """Return values for a sentence; of a long list, the first and the last few."""
     shown = [write(value) for value in values]
     if len(shown) <= MAX_LISTED:
         return ", ".join(shown)
@@ -188,7 +188,7 @@ def library_errors(
     *,
     of: type[Exception] | tuple[type[Exception], ...] = Exception,
 ) -> Iterator[None]:
-    """Turn errors of a library into one about the file, whose sentence has {} for the library's reason.
+    """Turn a library's errors into an error about the file, whose sentence has {} for the reason.
 
     A damaged file can make a library fail anywhere, with any error.
     """
@@ -201,21 +201,21 @@ def library_errors(
 
 
 def missing_file(path: Path) -> InputError:
-    """Return the error about a file that does not exist, with the name in its folder that was meant."""
+    """Return the error about a missing file, with the most similar name in its folder."""
     try:
-        # The suffix alone makes short names look alike.
+        # Compare names without suffixes, which make short names look alike.
         names = [other.name for other in path.parent.iterdir() if guess(path.stem, [other.stem])]
-    except OSError:  # the folder does not exist, or may not be read
+    except OSError:  # the folder does not exist, or cannot be read
         names = []
     advice = guess(path.name, names) or "Check its name and folder."
     return file_error(path, f"there is no such file. {advice}")
 
 
 def guess(value: object, choices: Iterable[str]) -> str:
-    """Return a question about the choice that was probably meant, or nothing if none is close."""
+    """Return a question about the choice that the user probably meant, or nothing if none is close."""
     if not isinstance(value, str):
         return ""
-    from difflib import get_close_matches  # needed for an error only
+    from difflib import get_close_matches  # only errors need it
 
     by_lower_case = {choice.lower(): choice for choice in choices}
     close = get_close_matches(value.strip().lower().replace("_", "-"), by_lower_case, n=1)
@@ -256,7 +256,7 @@ class OutputExistsError(FileExistsError):
     --------
     >>> import pathlib
     >>> print(OutputExistsError(pathlib.Path("cal.json")))
-    cal.json exists already. Choose another name, or pass overwrite=True.
+    cal.json already exists. Choose another name, or pass overwrite=True.
     """
 
     def __init__(self, path: Path) -> None:
@@ -268,14 +268,14 @@ class OutputExistsError(FileExistsError):
 
     def worded(self, spelling: Spelling) -> str:
         """Return the message, with arguments in this spelling."""
-        return f"{self.path} exists already. Choose another name, or pass {spelling('overwrite', True)}."
+        return f"{self.path} already exists. Choose another name, or pass {spelling('overwrite', True)}."
 
 
 @contextmanager
 def rows_from(start: float) -> Iterator[None]:
-    """Make errors about a part count rows from the first row of all.
+    """Make errors about a part count rows from the start of the whole array.
 
-    `start` is the first row of the part; nan if the number of rows before it is unknown.
+    `start` is the number of rows before the part; nan if it is unknown.
     """
     try:
         yield

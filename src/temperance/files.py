@@ -1,11 +1,12 @@
-"""Files: atomic writing, scratch space for large arrays, files that are read as a whole, their time stamp.
+"""Files: atomic writing, scratch space for large arrays, files that are read as a whole, the current time.
 
 Writing is atomic: either the old file or the new one exists, never half of it. Until it is complete, a new
 file is called `.name.xxxxxxxx.part`, next to the file that it becomes. A process that is killed leaves its
 unfinished file behind. A running process holds a lock on its file, which the system releases when the process
-ends, however it ends. So the next write to the same name distinguishes the two and removes abandoned files.
+ends for any reason. So the next write to the same name can tell abandoned files from others, and removes
+them.
 
-A prediction service imports this module, so what takes long to import (pathlib, tempfile) is imported on use.
+A prediction service imports this module, so slow imports (pathlib, tempfile) happen on use.
 """
 
 from __future__ import annotations
@@ -34,18 +35,18 @@ except ImportError:  # pragma: no cover  not on Windows, where nothing is remove
 if TYPE_CHECKING:
     from pathlib import Path
 
-# A scratch array of this many bytes or more is on disk.
+# Scratch arrays of this many bytes or more are on disk.
 MEMORY_LIMIT = 1 << 30
-# A file that is read as a whole has at most so many bytes: thousands of times the calibrator of 1000 classes.
+# Largest file that is read as a whole, in bytes: thousands of times a calibrator file of 1,000 classes.
 MAX_WHOLE_FILE = 1 << 28
-# Errors of writing, which do not name the file.
+# Errors during writing that do not name the file.
 _OF_WRITING = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 _MAX_NAME_BYTES = 200  # of an unfinished file: a file system allows 255, and the suffix needs some
-_LOCKED_AFTER = 10.0  # seconds: an empty file that is newer may not be locked yet
+_LOCKED_AFTER = 10.0  # seconds: a newer empty file might not be locked yet
 
 
 def write_atomically(path: str | Path, content: bytes, *, overwrite: bool = False) -> None:
-    """Write `content` to `path`: to a temporary file in the same folder first, which is then renamed."""
+    """Write `content` to a temporary file in the folder of `path`, and then rename it to `path`."""
     with atomic_file(path, overwrite=overwrite) as file:
         file.write(content)
 
@@ -58,7 +59,7 @@ def atomic_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Binary
     check_writable(path, overwrite=overwrite)
     target = Path(path).resolve()  # a link stays a link, and its target is written
     _remove_abandoned(target)
-    # Named before it is created, so that it cannot be left behind at any moment.
+    # Named before it is created, so that there is no moment at which it could be left behind.
     temporary = target.with_name(f"{_part_prefix(target)}{os.urandom(4).hex()}.part")
     try:
         with ExitStack() as until_in_place:
@@ -70,7 +71,7 @@ def atomic_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Binary
             _put_in_place(temporary, target, Path(path), overwrite=overwrite)
     except OSError as error:
         if error.filename == str(temporary):
-            check_writable(path, overwrite=True)  # says so if the folder is gone
+            check_writable(path, overwrite=True)  # raises if the folder is gone
             error.filename = str(path)
         elif error.filename is None and error.errno in _OF_WRITING:
             error.filename = str(path)
@@ -85,7 +86,7 @@ def atomic_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Binary
 
 
 def _put_in_place(temporary: Path, target: Path, given: Path, *, overwrite: bool) -> None:
-    """Give a file its name; unless `overwrite`, a file that another process wrote meanwhile stays."""
+    """Give a file its final name; without `overwrite`, keep a file that another process wrote meanwhile."""
     if not overwrite:
         try:
             os.link(temporary, target)
@@ -105,7 +106,7 @@ def _lock(file: BinaryIO) -> Callable[[], None]:
     """Lock an unfinished file for this process, even after it is closed; return the unlock function."""
     if fcntl is None:  # pragma: no cover  not on Windows
         return lambda: None
-    second = os.dup(file.fileno())  # which shares the lock
+    second = os.dup(file.fileno())  # shares the lock
     with suppress(OSError):  # a file system without locks, where nothing is removed either
         fcntl.flock(second, fcntl.LOCK_EX | fcntl.LOCK_NB)
     return lambda: os.close(second)
@@ -140,7 +141,7 @@ def check_writable(path: str | Path, *, overwrite: bool = False) -> None:
     if not target.parent.is_dir():
         raise FileNotFoundError(f"the folder {given.parent} does not exist. Create it first.")
     if not os.access(target.parent, os.W_OK | os.X_OK):
-        raise PermissionError(f"you may not write in the folder {given.parent}. Choose another.")
+        raise PermissionError(f"the folder {given.parent} is not writable. Choose another.")
 
 
 def scratch_array(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
@@ -169,7 +170,7 @@ def filled_array(shape: tuple[int, ...], dtype: DTypeLike, blocks: Iterable[NDAr
 
 
 def _reserve(file: int, size: int) -> None:
-    # Unless its blocks are reserved, a full disk would crash the process at the first failing write.
+    # Reserve the blocks: otherwise a full disk would crash the process at the first failing write.
     try:
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(file, 0, size)
@@ -180,8 +181,8 @@ def _reserve(file: int, size: int) -> None:
 
         raise OSError(
             error.errno,
-            f"{size / 1e9:.1f} GB of scratch space are needed in {gettempdir()}, which has no room "
-            "for them. Free some, or name another folder in the environment variable TMPDIR",
+            f"{gettempdir()} has no room for {size / 1e9:.1f} GB of scratch space. Free some, or set the "
+            "environment variable TMPDIR to another folder",
         ) from error
 
 

@@ -1,8 +1,8 @@
 """JSON objects with checked fields: what a file of this package can hold, one record per field.
 
-A table of `Field`s describes an object: the calibrator file (`calibrator_file`), the file of a prior
-(`population`) and a line of a history of checks (`monitoring.history`) each have theirs. Every field
-is checked before it is used. Errors name the field; `reading_errors` adds what the file should be.
+A table of `Field`s describes an object: the calibrator file (`calibrator_file`), the prior file
+(`population`) and a line of a history of checks (`monitoring.history`) each have one. Every field is checked
+before it is used. Errors name the field; `reading_errors` adds what the file should be.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from temperance.errors import InputError, excerpt, listed
 
-MAX_COUNT = 2**53  # up to here float64, and so JSON in other languages, represents all integers
-MAX_TEXT = 1000  # characters of text that is shown to people
+MAX_COUNT = 2**53  # float64, and so JSON in other languages, represents all integers up to here
+MAX_TEXT = 1000  # characters of text shown to people
 MAX_DEPTH = 32  # levels of nested lists and objects
 _MAX_INTEGER = int(sys.float_info.max)
 
@@ -43,7 +43,7 @@ class Field:
     source : str
         The attribute that holds the value, such as "record.date"; "" if it has the name of the field.
     optional : bool
-        Whether a file may lack it.
+        Whether a file can lack it.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Field:
 
 @contextmanager
 def reading_errors(fact: str, *, advice: str = "", where: str = "") -> Iterator[None]:
-    """Say in each error what the file should be, before what is wrong with it."""
+    """Begin each error with what the file should be, before what is wrong with it."""
     try:
         yield
     except InputError as error:
@@ -82,8 +82,8 @@ def parse_object(content: bytes) -> dict[str, Any]:
 def plain_json(value: Any, where: str, depth: int = 0) -> Any:
     """Return a copy that JSON can hold: finite numbers, text, true, false, null, lists and objects.
 
-    NumPy numbers become Python numbers, tuples become lists. Anything else raises an error, which names it by
-    `where` and has no full stop.
+    NumPy numbers become Python numbers, and tuples become lists. Anything else raises an error, which names
+    the value by `where` and has no full stop.
     """
     if depth > MAX_DEPTH:
         raise InputError(f"{where[:40]}... must not be nested deeper than {MAX_DEPTH} levels")
@@ -127,7 +127,7 @@ def read_fields(
     prefix: str = "",
     only: bool = False,
 ) -> dict[str, Any]:
-    """Return the checked values of the fields that are given, by the attribute that will hold each.
+    """Return the checked values of the given fields, by the attribute that will hold each.
 
     With `only`, other fields raise an error.
     """
@@ -141,7 +141,7 @@ def read_fields(
 
 
 def write_fields(holder: object, table: Sequence[Field]) -> dict[str, Any]:
-    """Return the fields of an object as JSON holds them; what is None, or is held by None, is left out."""
+    """Return the fields of an object as JSON values, without those that are None or held by None."""
     written = {}
     for field in table:
         value: Any = holder
@@ -173,7 +173,7 @@ def nested(values: Mapping[str, Any]) -> dict[str, Any]:
 def check_names(
     what: str, given: Collection[str], *, required: Collection[str] = (), known: Collection[str] | None = None
 ) -> None:
-    """Raise unless all the required names are given, and no others than the known ones."""
+    """Raise unless all required names are given, and only known names."""
     if missing := sorted(set(required) - set(given)):
         raise InputError(f"{what} lacks {', '.join(missing)}")
     if known is not None and (unknown := sorted(set(given) - set(known))):
@@ -193,7 +193,7 @@ def numbers(*shape: int | str, least: float = -math.inf, most: float = math.inf)
             raise InputError(f"{where} must have the shape {wanted}") from None
         if array.shape != wanted:
             raise InputError(f"{where} must have the shape {wanted}; found {array.shape}")
-        if not (array >= least).all():  # nor nan
+        if not (array >= least).all():  # this also rejects nan
             raise InputError(f"{where} must be >= {least:g}; found {array.min():g}")
         if not (array <= most).all():
             raise InputError(f"{where} must be <= {most:g}; found {array.max():g}")
@@ -215,7 +215,7 @@ def number(low: float = -math.inf, high: float = math.inf) -> Check:
     def check(value: Any, where: str, n_classes: int) -> float:
         if type(value) not in (int, float) or not low <= value <= high:
             raise InputError(f"{where} must be a number{limits}; found {excerpt(value)}")
-        return float(value)  # other languages may write 1.0 as 1
+        return float(value)  # other languages might write 1.0 as 1
 
     return check
 

@@ -1,14 +1,13 @@
 """Learn the population prior of `BayesianTemperatureScaling` from tasks: logits with labels.
 
-Each task is summarised separately: the quadratic approximation of the log-likelihood of its coefficients, and
-the width of its class temperatures that maximises the evidence. Expectation maximisation then finds the
-population
+Each task is summarised separately, by the quadratic approximation of the log-likelihood of its coefficients
+and by the width of its class temperatures that maximises the evidence. Expectation maximisation then finds
+the population
 
     level_i ~ t(c0 + c1 (mean log entropy)_i, s^2)        shape_i ~ t(m, S)        map_i ~ t(m', S')
 
-in which each data set has the same weight, however many classifiers it has. Heavy tails keep a task that is
-unlike the rest from widening the prior. Both steps of the iteration are in closed form, so that it needs no
-solver.
+in which each data set has the same weight, however many classifiers it has. Heavy tails keep an outlying task
+from widening the prior. Both steps of the iteration have a closed form, so it needs no solver.
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ from temperance.errors import InputError
 from temperance.inputs.containers import open_labelled
 from temperance.population import MAP_SIZE, SIZE, Population, weak_population
 
-# Chosen by leaving data sets out, see docs/bayesian.md: the weight of the tails; and the factors of variances
-# in the prior, here that of class temperatures, which tau widens if the rows support it.
+# Chosen by leaving data sets out, see docs/bayesian.md: the weight of the tails, and the factors of variances
+# in the prior, here for class temperatures, which tau widens if the rows support it.
 FREEDOM = 4.0
 CLASS_WIDTH = 0.16
-SLOPE_PENALTY = 0.004  # precision that pulls the slope of the level to 0: less than a hundredth of one task's
+SLOPE_PENALTY = 0.004  # precision that pulls the level's slope to 0: less than a hundredth of one task's
 ROUNDS = 200
 
 
@@ -57,7 +56,7 @@ class _Part:
         return int(self.at.stop - self.at.start)
 
 
-# The level is wider, for a task unlike all others with 20 rows and no errors.
+# The level is wider, for an unusual task with 20 rows and no errors.
 LEVEL = _Part(slice(0, 1), width=2.0, pseudo_tasks=1.0, pseudo_deviation=0.5)
 SHAPE = _Part(slice(1, 1 + SIZE), width=0.3, pseudo_tasks=3.0, pseudo_deviation=0.05)
 MAP = _Part(slice(1 + SIZE, 1 + SIZE + MAP_SIZE), width=0.3, pseudo_tasks=3.0, pseudo_deviation=0.29)
@@ -96,9 +95,7 @@ def summarise_task(name: str, dataset: str, logits: Any, labels: ArrayLike) -> T
     penalised = likelihood.with_prior(Prior(mean, precision / rows.n_rows))
     solution = fisher_scoring(penalised, without_classes.start(weak))
     if solution.covariance is None:
-        raise InputError(
-            f"the labels of {name} must determine a temperature; they do not. Leave the task out."
-        )
+        raise InputError(f"the labels of {name} do not determine a temperature. Leave the task out.")
     information = _positive(np.linalg.inv(solution.covariance) - precision)
     linear = information @ solution.parameters + precision @ (solution.parameters - mean)
     return TaskSummary(
@@ -136,9 +133,11 @@ def _class_scale(data: FitData, design: Design, weak: Population) -> float:
 
 def learn_population(tasks: Sequence[TaskSummary]) -> Population:
     """Return the population that the tasks are drawn from; each data set has the same weight."""
-    if len({task.dataset for task in tasks}) < 3:
-        raise InputError("a population needs tasks of at least 3 data sets; found fewer. Add tasks.")
     of_dataset = [task.dataset for task in tasks]
+    if len(set(of_dataset)) < 3:
+        raise InputError(
+            f"a population needs tasks from at least 3 data sets; found {len(set(of_dataset))}. Add tasks."
+        )
     weights = np.array([1 / of_dataset.count(dataset) for dataset in of_dataset])
     entropies = np.column_stack([np.ones(len(tasks)), [task.mean_log_entropy for task in tasks]])
     means = np.zeros((len(tasks), MAP.at.stop))
@@ -166,7 +165,7 @@ def _tasks_given(
 ) -> tuple[Matrix, NDArray[np.float64]]:
     """Return each task's coefficients given the population, and their covariances.
 
-    `pulls` are the precisions of each part of each task relative to the population's: 1 / tau.
+    `pulls` are the precisions of each part of each task, relative to the population: 1 / tau.
     """
     precisions = np.zeros((len(tasks), means.shape[1], means.shape[1]))
     for part, pull, covariance in zip(PARTS, pulls, covariances, strict=True):

@@ -1,7 +1,7 @@
-"""How overconfidence depends on the shape of a prediction, over a population of classifiers.
+"""How overconfidence depends on the shape of a prediction, across a population of classifiers.
 
 This is the prior of `BayesianTemperatureScaling`: a small JSON file, learned from many tasks by
-`temperance.learning`. One is shipped with the package; users can learn their own.
+`temperance.learning`. The package has one; users can learn their own.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ HEADER: dict[str, Any] = {
     "features": list(SHAPE_FEATURES),
     "map_knots": KNOTS.tolist(),
 }
-MAX_NUMBER = 1e6  # of logarithms of temperatures, their scales and their variances
+MAX_NUMBER = 1e6  # largest logarithm of a temperature, scale or variance
 SIZE, MAP_SIZE = len(SHAPE_FEATURES), len(KNOTS) - 1
 
 
 @dataclass(frozen=True)
 class Population:
-    """A prior of the coefficients of log T, the log temperature of a row.
+    """A prior on the coefficients of log T, the log temperature of a row.
 
-    The intercept is about `intercept[0] + intercept[1] * (mean log entropy of the rows)`. The map of
+    The intercept is centred at `intercept[0] + intercept[1] * (mean log entropy of the rows)`. The map of
     log-probabilities (`core.maps`) has a normal prior on the steps between the logs of its slopes.
     """
 
@@ -64,7 +64,7 @@ class Population:
 
 
 def weak_population() -> Population:
-    """Return a weak prior: log T about 0, a scale of a half per feature, a straight map."""
+    """Return a weak prior: log T centred at 0, a scale of a half per feature, a straight map."""
     return Population(
         intercept=np.array([0.0, 0.0]),
         intercept_scale=1.0,

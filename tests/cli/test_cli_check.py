@@ -94,7 +94,7 @@ def test_the_command_reads_the_rows_as_the_check_did_if_the_classes_are_many(fol
 def test_a_history_continues_and_the_page_shows_it(week, run):
     words = ("--history", "checks.jsonl", "--report", "page.html")
     run("check", "cal.json", "same.npz", *words).succeeded()
-    run("check", "cal.json", "bare_often.npz", *words).failed(2, "page.html exists already", "--force")
+    run("check", "cal.json", "bare_often.npz", *words).failed(2, "page.html already exists", "--force")
     assert len((week / "checks.jsonl").read_bytes().splitlines()) == 1
     assert run("check", "cal.json", "wrong.npz", *words, "--force").code == 3
     assert (week / "page.html").read_text().count("<svg") == 4

@@ -99,7 +99,7 @@ def test_the_commands_read_harness_samples_directly(run, model_folder, tmp_path)
     assert done.code == 0, done.err
     refused = run("evaluate", model_folder / "samples_sums_2026-01-01T00-00-00.123.jsonl")
     assert refused.code == 2
-    assert "line 1: 'filtered_resps' must have a log-likelihood" in refused.err
+    assert "line 1: 'filtered_resps' must have one log-likelihood" in refused.err
     np.savez(tmp_path / "val.npz", logits=np.zeros((4, 3)), labels=[0, 1, 2, 0])
     refused = run("evaluate", tmp_path / "val.npz", "--length-normalised")
     assert "Leave --length-normalised out" in refused.err
@@ -180,10 +180,10 @@ def test_a_study_skips_samples_with_two_targets_and_says_so(run, model_folder):
     two.write_text(f"{json.dumps(line)}\n" * 3)
     done = run("study", "run", model_folder, "--out", "s", *SMALL, "--json")
     assert done.json["tasks"] == ["quiz__org__model"]
-    assert "one answer must be right; found the targets [0, 1]" in done.err
+    assert "exactly one answer must be correct; found the targets [0, 1]" in done.err
     assert "The file is skipped." in done.err
     refused = run("study", "run", two, "--out", "other", *SMALL)
-    refused.failed(2, "one answer must be right; found the targets [0, 1]", "Leave this file out")
+    refused.failed(2, "exactly one answer must be correct; found the targets [0, 1]", "Leave this file out")
     assert "--labels" not in refused.err
     (model_folder / "samples_quiz_2026-01-01T00-00-00.123.jsonl").unlink()
     run("study", "run", model_folder, "--out", "other", *SMALL).failed(2, "Leave this file out")

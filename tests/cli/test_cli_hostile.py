@@ -33,7 +33,7 @@ def test_a_file_may_have_any_name(name, run, files, calibrator, task):
     done = run("apply", "cal.json", name, "-o", f"probs-{name}").succeeded()
     assert done.out.endswith(f"Saved to probs-{shown}\n")
     assert np.load(f"probs-{name}")["probs"].shape == (300, 4)
-    run("apply", "cal.json", name, "-o", f"probs-{name}").failed(2, f"probs-{shown} exists already")
+    run("apply", "cal.json", name, "-o", f"probs-{name}").failed(2, f"probs-{shown} already exists")
     told = run("evaluate", f"probs-{name}", "--draws", 5, "--json").succeeded().json
     assert told["file"]["path"] == f"probs-{name}"
     run("evaluate", f"no-{name}").failed(2, f"no-{shown}: there is no such file")

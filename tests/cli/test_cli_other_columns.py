@@ -34,7 +34,7 @@ def test_a_column_unlike_the_others_is_no_class_until_the_user_says_so(other, su
     save_frame(f"val{suffix}", frame.assign(**{other: OTHERS[other](100)}))
     words = ("fit", f"val{suffix}", "--input", "logits", "-m", "ts", "-o", "cal.json")
     done = run(*words)
-    done.failed(2, f"column {other!r} may not be the scores of a class", "Pass --classes cat,dog,owl or")
+    done.failed(2, f"column {other!r} might not be the scores of a class", "Pass --classes cat,dog,owl or")
     remedies = re.findall(r"--classes \S+", done.err.strip().removesuffix("."))
     run(*words, *shlex.split(remedies[0])).succeeded()
     wanted = TemperatureScaling().fit(frame[NAMES], frame["label"]).temperature_

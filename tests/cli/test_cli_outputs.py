@@ -32,7 +32,7 @@ every_output = pytest.mark.parametrize("words", WRITING, ids=" ".join)
 def test_an_output_is_overwritten_only_with_force(words, run, folder):
     out = Path(words[-1])
     out.write_text("old")
-    run(*words).failed(2, f"{out} exists already. Choose another name, or pass --force.")
+    run(*words).failed(2, f"{out} already exists. Choose another name, or pass --force.")
     assert out.read_text() == "old"
     run(*words, "--force").succeeded()
     assert out.read_bytes() != b"old"

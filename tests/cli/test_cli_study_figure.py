@@ -56,7 +56,7 @@ def test_the_suffix_determines_the_format(study, run):
 
 def test_a_file_is_overwritten_only_with_force(study, run):
     (study / "avg_NLL.png").write_text("old")
-    run("study", "figure", "study", "avg_NLL").failed(2, "exists already", "--force")
+    run("study", "figure", "study", "avg_NLL").failed(2, "already exists", "--force")
     assert (study / "avg_NLL.png").read_text() == "old"
     run("study", "figure", "study", "avg_NLL", "--force").succeeded()
     assert (study / "avg_NLL.png").read_bytes().startswith(b"\x89PNG")

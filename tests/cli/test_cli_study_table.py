@@ -75,7 +75,7 @@ def test_other_kinds_of_tables(table, words, said):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("-m", "lts"), "some of the study, ts, bayes; found 'lts'. Run the study with it"),
+        (("-m", "lts"), "from the study, ts, bayes; found 'lts'. Run the study with it"),
         (("--format", "html"), "html"),
         (("--kind", "ranks", "--errors"), "--errors is for --kind scores; found --kind ranks. Leave it out"),
         (("--over", "tasks"), "--over is for --kind ranks; found --kind scores"),
@@ -88,7 +88,7 @@ def test_a_missing_item_is_refused_in_one_sentence(table, words, said):
 
 @pytest.mark.parametrize("words", [("table", "."), ("export", ".", "-o", "all.csv")])
 def test_a_folder_that_is_not_a_study_is_refused(words, run, folder):
-    run("study", *words).failed(2, "must be the folder of a study")
+    run("study", *words).failed(2, "is not the folder of a study")
     assert list(folder.iterdir()) == []
 
 

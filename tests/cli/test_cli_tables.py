@@ -233,4 +233,4 @@ def test_an_option_that_was_not_given_is_not_advised_to_be_left_out(run, frame):
     np.save("labels.npy", np.zeros(len(frame), int))
     options = ("--labels", "labels.npy", "--label-column", "y")
     said = " ".join(run("evaluate", "named.csv", *options, code=2).split())
-    assert "labels.npy: has no columns, as a table has. Leave --label-column out" in said
+    assert "labels.npy: is not a table and has no columns. Leave --label-column out" in said

@@ -209,13 +209,16 @@ def test_a_masked_class_is_refused_by_the_methods_that_weigh_every_logit(key, ta
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda z, y: (z, y[:-1]), r"labels must be one number for each row; found shape \(2999,\) for 3000"),
+        (lambda z, y: (z, y[:-1]), r"labels must have one number per row; found shape \(2999,\) for 3000"),
         (
             lambda z, y: (z, in_parts(y[:-1], (2999,))),
-            "labels must be one number .*; found 2999 for 3000 rows",
+            "labels must have one number per row; found 2999 for 3000 rows",
         ),
-        (lambda z, y: (z, da.stack([in_parts(y)] * 2)), "labels must be one number .*; found 2 dimensions"),
-        (lambda z, y: (z[:0], y[:0]), "needs labelled rows; found none"),
+        (
+            lambda z, y: (z, da.stack([in_parts(y)] * 2)),
+            "labels must have one number per row; found 2 dimensions",
+        ),
+        (lambda z, y: (z[:0], y[:0]), "logits have no rows"),
         (lambda z, y: (z[:, :1], y), "found 1 column"),
         (lambda z, y: (z[:, :, None], y), "found 3 dimensions"),
         (lambda z, y: (z.astype(str), y), "floating point numbers; found <U"),

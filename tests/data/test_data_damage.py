@@ -166,7 +166,7 @@ def test_a_parquet_that_says_it_has_a_negative_number_of_rows():
     six_rows, minus_six_rows = b"\x16\x0c\x19", b"\x16\x0b\x19"  # zigzag: 12 is 6, and 11 is -6
     assert whole.count(six_rows) == 1
     write("val.parquet", whole.replace(six_rows, minus_six_rows))
-    refused("val.parquet: is not a Parquet file, or is damaged (its footer says -6 rows)", path="val.parquet")
+    refused("is not a Parquet file, or is damaged (its footer claims -6 rows)", path="val.parquet")
 
 
 # ---- .safetensors
@@ -183,7 +183,7 @@ GOOD = {"dtype": "F32", "shape": [N, K], "data_offsets": [0, 4 * N * K]}
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"data_offsets": [4, 4 + 4 * N * K]}, "the header places it at bytes 4 to 76 of the 72"),
+        ({"data_offsets": [4, 4 + 4 * N * K]}, "the header places it at bytes 4 to 76 of 72"),
         (
             {"data_offsets": [0, 4]},
             "shape (6, 3) of F32 takes 72 bytes; the header places it at bytes 0 to 4",
@@ -229,7 +229,7 @@ def test_a_pt_with_code_is_refused_and_the_code_not_run(old):
     torch.save({"logits": torch.zeros(6, 3), "x": Marker()}, "val.pt", _use_new_zipfile_serialization=not old)
     refused(
         "val.pt: holds a pickled posix.mkdir; unpickling it could run code, so it is not read",
-        'Save tensors alone: torch.save({"logits": logits, "labels": labels}, path)',
+        'Save only tensors: torch.save({"logits": logits, "labels": labels}, path)',
         path="val.pt",
     )
     assert not Path("marker").exists()
@@ -240,13 +240,13 @@ def test_a_pt_with_code_is_refused_and_the_code_not_run(old):
 @pytest.mark.parametrize("protocol", [2, 4])
 def test_a_plain_pickle_is_refused_and_its_code_not_run(protocol):
     write("val.pt", pickle.dumps({"logits": LOGITS, "x": Marker()}, protocol))
-    refused("val.pt: ", "which could run code" if protocol == 4 else "", "Save tensors alone", path="val.pt")
+    refused("val.pt: ", "which could run code" if protocol == 4 else "", "Save only tensors", path="val.pt")
     assert not Path("marker").exists()
 
 
 def test_a_pt_with_numpy_arrays_says_how_to_save_them():
     torch.save({"logits": LOGITS, "labels": LABELS}, "val.pt")
-    refused("holds a pickled numpy.", "NumPy arrays become tensors by torch.from_numpy", path="val.pt")
+    refused("holds a pickled numpy.", "Convert NumPy arrays with torch.from_numpy", path="val.pt")
 
 
 def test_a_pt_that_holds_other_objects_is_refused():

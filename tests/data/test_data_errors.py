@@ -153,7 +153,7 @@ def test_a_file_of_labels_that_does_not_fit():
     ("array", "words"),
     [
         (np.zeros((2, 3, 4)), "found shape (2, 3, 4). Pass dim=1 or dim=2."),
-        (np.zeros((5, 0)), "found shape (5, 0). Save a column for each class"),
+        (np.zeros((5, 0)), "found shape (5, 0). Save one column per class"),
         (np.zeros((0, 3)), "found shape (0, 3). Save at least one row"),
         (np.array(3.0), "must be an array with rows; found a single number"),
         (np.array([["a", "b"]]), "must hold numbers; found <U1"),

@@ -105,15 +105,15 @@ def test_an_output_that_cannot_be_written_is_refused_before_any_work(tmp_path):
         with pytest.raises(FileNotFoundError, match="does not exist"):
             call(tmp_path / "nowhere" / "a.npz")
     check_output(tmp_path / "a.parquet", labels=True)
-    with pytest.raises(InputError, match=r"a\.npy: a \.npy holds one array .* Write a \.npz"):
+    with pytest.raises(InputError, match=r"a\.npy: a \.npy holds one array, .* Write a \.npz"):
         write(tmp_path / "a.npy", PROBS, labels=LABELS)
     with pytest.raises(InputError, match=r"key must be one of 'logits', 'probs'; found 'odds'"):
         write(tmp_path / "a.npz", PROBS, key="odds")
-    with pytest.raises(ValueError, match=r"labels must be one for each of the 23 rows; found shape \(22,\)"):
+    with pytest.raises(ValueError, match=r"labels must have one value per row, 23; found shape \(22,\)"):
         write(tmp_path / "a.npz", PROBS, labels=LABELS[:-1])
     assert not list(tmp_path.iterdir())
     (tmp_path / "a.npz").write_bytes(b"old")
-    with pytest.raises(FileExistsError, match="exists already"):
+    with pytest.raises(FileExistsError, match="already exists"):
         write(tmp_path / "a.npz", PROBS)
 
 

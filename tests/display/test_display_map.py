@@ -82,7 +82,7 @@ def test_equal_maps_are_told_once_and_tiny_values_without_digits(cal, display):
 
 def test_a_calibrator_without_a_map_is_refused(rows):
     ts = TemperatureScaling().fit(rows.logits, rows.labels)
-    with pytest.raises(InputError, match=r"must have a map.*found TemperatureScaling without one"):
+    with pytest.raises(InputError, match=r"must have a map.*; TemperatureScaling has none"):
         MapDisplay.from_calibrator(ts)
 
 

@@ -156,5 +156,5 @@ def test_other_names_have_all_of_the_other_colours_and_always_the_same():
 
 
 def test_a_picture_of_gaps_needs_values():
-    with pytest.raises(InputError, match=r"must have values of `by`; found none"):
+    with pytest.raises(InputError, match=r"has no values of `by`"):
         display.GapsDisplay.from_evaluation(metrics.evaluate(*GAPS, draws=10))

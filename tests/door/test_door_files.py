@@ -84,7 +84,7 @@ def test_the_classes_that_are_named_are_the_columns_in_that_order(csv):
 @pytest.mark.parametrize(("classes", "found"), [("a,a", "'a' more than once"), ("a,,b", "an empty one")])
 def test_class_names_must_differ(csv, classes, found):
     path = csv("cat,dog\n1,2\n")
-    refused(path, f"classes must be different names, one for each class; found {found}", classes=classes)
+    refused(path, f"classes must be different names, one per class; found {found}", classes=classes)
 
 
 def test_several_columns_of_text_name_the_classes_that_are_left(csv):
@@ -128,7 +128,7 @@ def test_a_column_that_is_not_there_and_a_file_without_columns(csv, tmp_path):
     path = csv("cat,dog\n1,2\n")
     refused(path, "must have the column 'id'; found 'cat', 'dog'", kind="logits", id_column="id")
     np.savez(tmp_path / "val.npz", logits=LOGITS, labels=LABELS)
-    refused(tmp_path / "val.npz", "has no columns, as a table has. Leave id_column out", id_column="id")
+    refused(tmp_path / "val.npz", "is not a table and has no columns. Leave id_column out", id_column="id")
 
 
 def test_a_column_of_labels_may_be_in_a_separate_file(csv, tmp_path):

@@ -149,7 +149,7 @@ def test_logits_of_another_number_of_classes_are_refused_at_use(method, fitted, 
     with pytest.raises(InputError, match="fitted on 4 classes, so logits must have 4 columns; found 3"):
         fitted(method).predict_proba(task.logits[:, :3])
     with pytest.raises(
-        InputError, match=r"4 columns; found shape \(300,\), one score for each row. Pass a column"
+        InputError, match=r"4 columns; found shape \(300,\), one score per row. Pass one column"
     ):
         fitted(method).transform(task.logits[:, 0])
 

@@ -112,7 +112,7 @@ def test_the_tests_of_an_evaluation_are_those_of_the_top_label(simulate):
 
 def test_probabilities_of_one_half_give_no_spiegelhalter_statistic():
     half = metrics.spiegelhalter([[0.5, 0.5]] * 100, [0] * 100)
-    assert half.words == "It says nothing: every probability is 1/2."
+    assert half.words == "Not informative: every probability is 1/2."
     assert half.p_value == 1
 
 

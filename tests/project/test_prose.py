@@ -46,6 +46,38 @@ def test_tutorials_and_docstrings_are_read(prose):
     assert [f.line for f in prose.findings("s.py", prose.pieces_of_source(source))] == [1, 5]
 
 
+def test_sql_and_a_security_policy_are_not_prose(prose):
+    texts = ["CREATE TABLE a (b TEXT); SELECT c; PRAGMA d;", "default-src 'none'; img-src 'self'; d e"]
+    assert list(prose.pieces_of_source(f"x = {texts!r}")) == []
+    other = [f"Run {text}" for text in texts]
+    assert len(list(prose.findings("s.py", prose.pieces_of_source(f"x = {other!r}")))) == 2
+
+
+def test_parameters_and_comments_are_read_but_not_indented_formulas_and_examples(prose):
+    source = '''"""Title.
+
+        p = 5 % 3
+
+    Parameters
+    ----------
+    share : float
+        At most 5 % of all.
+
+    Examples
+    --------
+    >>> 5 % 3
+    2
+    """
+    # Here 5 % in one comment,
+    # and 6 % in its next line.
+    x = "5 %"  # 7 % beside code; not joined
+    # to this comment; so no finding
+    '''
+    source = source.replace("\n    ", "\n")
+    findings = list(prose.findings("s.py", prose.pieces_of_source(source)))
+    assert [(f.line, f.found) for f in findings] == [(8, "5 %"), (15, "5 %"), (16, "6 %"), (17, "7 %")]
+
+
 def test_the_pages_have_no_finding_and_are_not_too_many(prose):
     read = {path: list(reader(path.read_text(encoding="utf-8"))) for path, reader in prose.pages().items()}
     assert len(read) > 30

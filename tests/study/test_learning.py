@@ -160,7 +160,7 @@ def test_the_class_scale_is_the_geometric_mean_over_the_data_sets():
 
 def test_too_few_data_sets_are_refused():
     for tasks in ([], TASKS[:2], [replace(task, dataset=f"set {i % 2}") for i, task in enumerate(TASKS)]):
-        with pytest.raises(InputError, match="tasks of at least 3 data sets"):
+        with pytest.raises(InputError, match="tasks from at least 3 data sets; found"):
             learn_population(tasks)
 
 

@@ -120,5 +120,5 @@ def test_errors_about_invalid_logits_name_their_file_which_must_not_change(tmp_p
     with pytest.raises(InputError, match=r"a__b\.npz, logits_test.*NaN in 1 row \(first: row 3\)"):
         load_task(task)
     write_task(tmp_path, "a__b", n_rows=20, seed=1)
-    with pytest.raises(InputError, match="must not change during a study"):
+    with pytest.raises(InputError, match="has changed during the study"):
         load_task(task)

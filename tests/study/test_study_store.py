@@ -71,9 +71,9 @@ def test_a_task_of_which_there_are_results_must_not_change(store, results):
     assert store.tasks() == [mended, *results.tasks[1:]]
     assert store.sizes() == [20, 30, 50]
     store.add([dataclasses.replace(ONE, fit=FitKey(first.name, 20, 0, "ts"))])
-    with pytest.raises(InputError, match="it has changed"):
+    with pytest.raises(InputError, match="has changed since the study began"):
         store.add_tasks([first], [20])
-    with pytest.raises(InputError, match=f"is the same as {first.name}"):
+    with pytest.raises(InputError, match=f"is a copy of {first.name}"):
         store.add_tasks([dataclasses.replace(mended, name="another__name")], [20])
 
 
@@ -85,10 +85,10 @@ def test_a_task_without_results_is_not_shown(store, tmp_path, results):
 
 
 def test_a_folder_without_a_store_is_refused(tmp_path):
-    with pytest.raises(InputError, match=f"found no {FILE_NAME} in it"):
+    with pytest.raises(InputError, match=f"it has no {FILE_NAME}"):
         ResultStore(tmp_path)
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="must go to a folder"):
+    with pytest.raises(InputError, match="results must go to a folder"):
         ResultStore.create(tmp_path / "file", 0)
 
 
@@ -105,7 +105,7 @@ def test_another_programs_database_is_left_alone(tmp_path):
         connection.execute("CREATE TABLE setting (x)")
     with pytest.raises(InputError, match="another program's database"):
         ResultStore.create(tmp_path, 0)
-    with pytest.raises(InputError, match="found no results in it"):
+    with pytest.raises(InputError, match="it has no tables of results"):
         ResultStore(tmp_path)
     assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("setting",)]
     connection.close()
@@ -113,7 +113,7 @@ def test_another_programs_database_is_left_alone(tmp_path):
 
 def test_a_store_whose_creation_was_killed_is_created_again(tmp_path):
     (tmp_path / FILE_NAME).touch()
-    with pytest.raises(InputError, match="found no results in it"):
+    with pytest.raises(InputError, match="it has no tables of results"):
         ResultStore(tmp_path)
     assert ResultStore.create(tmp_path, 4).seed == 4
 

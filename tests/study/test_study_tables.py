@@ -208,11 +208,11 @@ def test_a_method_is_shown_if_it_has_results_with_this_many_rows(made):
     [
         (
             {"methods": ["lts"]},
-            "the methods must be some of the study, ts, hts, pts, bayes; found 'lts'. Run",
+            "the methods must be from the study, ts, hts, pts, bayes; found 'lts'. Run",
         ),
         ({"methods": ["nonsense"]}, "found 'nonsense'"),
         ({"metric": "accuracy"}, "metric must be one of"),
-        ({"n": 31}, "one of the study, 30, 400; found 31"),
+        ({"n": 31}, "number of rows must be one of 30, 400; found 31"),
         ({"paper": True}, "one of the paper's, 200, 500, 1000, 5000; found 30"),
     ],
 )
@@ -223,7 +223,7 @@ def test_a_missing_item_is_refused(results, options, words):
 
 def test_a_study_without_tasks_is_refused(tmp_path):
     ResultStore.create(tmp_path, 0)
-    with pytest.raises(InputError, match="must have tasks; found none"):
+    with pytest.raises(InputError, match="has no results yet"):
         make_table(Results(tmp_path))
 
 

@@ -201,7 +201,7 @@ def wait_until_alone(group):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"sizes": []}, "sizes must have"),
+        ({"sizes": []}, "sizes is empty"),
         ({"sizes": [0]}, "sizes must be"),
         ({"draws": 0}, "draws must be"),
         ({"jobs": 0}, "jobs must be"),

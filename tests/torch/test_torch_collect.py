@@ -157,8 +157,8 @@ REFUSED = {
     "pixels": ([(torch.zeros(2, 4, 3, 3), torch.zeros(2, 3, 3).long())], "with dim=-1. Set dim"),
     "classes": ([(torch.zeros(2, k), ONE) for k in (4, 5)], "with 4, then torch.float32 with 5"),
     "whole logits": ([(torch.zeros(2, 4).long(), ONE)], "found a tensor of torch.int64"),
-    "nothing": ([], "found none"),
-    "all ignored": ([(torch.zeros(2, 4), ONE - 100)], "found none"),
+    "nothing": ([], "has no labelled rows"),
+    "all ignored": ([(torch.zeros(2, 4), ONE - 100)], "has no labelled rows"),
 }
 
 

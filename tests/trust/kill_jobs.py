@@ -116,7 +116,7 @@ def results(folder):
     try:
         scores = Results(folder).scores
     except InputError as error:
-        if "found no results" in str(error):  # killed before the first transaction
+        if "no tables of results" in str(error):  # killed before the first transaction
             return []
         raise
     return scores.drop(columns=["fit_seconds", "apply_seconds"]).to_csv(index=False).splitlines()[1:]

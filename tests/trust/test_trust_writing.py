@@ -116,7 +116,7 @@ def write_slowly(target):
 
 def test_of_two_writers_without_overwrite_the_second_is_refused(tmp_path):
     target = tmp_path / "out.npz"
-    with pytest.raises(OutputExistsError, match=r"out\.npz exists already"):
+    with pytest.raises(OutputExistsError, match=r"out\.npz already exists"):
         write_slowly(target)
     assert (parts(tmp_path), target.read_bytes()) == ([], b"quick")
 

@@ -12,8 +12,8 @@ AnyArray = NDArray[Any]
 Floats = NDArray[np.floating[Any]]
 """Numbers in the type that the logits are computed in."""
 Vector = NDArray[np.float64]
-"""One number for each row, class or parameter."""
+"""One number per row, class or parameter."""
 Matrix = NDArray[np.float64]
 """Two axes. Type checkers do not see shapes, so this name is for the reader."""
 Indices = NDArray[np.intp]
-"""Rows or columns."""
+"""Indices of rows or columns."""

@@ -1,12 +1,13 @@
-"""A class bias added to the calibrated log-probabilities l of a method that keeps the class, and its fit.
+"""A class bias, added to the calibrated log-probabilities l of a method that keeps the class, and its fit.
 
     u = l / T + W x,      p = softmax(u),      x = [1]  or  x = [1, centred l]          W: K x J
 
-W's first column is a bias for each class; the others, the interactions, let the bias of a class depend on
-the probabilities of all. In x, l is not below a floor, so that no single row has high leverage, and it is
-centred over the possible classes of the row; an impossible class has x = 0, and keeps probability 0. Of two
-classes, x is log(2 p) of each, so the log-odds may have different slopes at small and at large probabilities,
+W's first column has one bias per class. The others, the interactions, let the bias of a class depend on the
+probabilities of all classes. In x, l has a floor, so that no single row has high leverage, and is centred
+over the possible classes of the row. An impossible class has x = 0, and keeps probability 0. With two
+classes, x is log(2 p) of each, so the log-odds can have different slopes at small and at large probabilities,
 as in beta calibration (Kull, Silva Filho and Flach 2017).
+
 With a = log T, g = du/da = -l / T and y the label's indicator:
 
     gradient  of a: (p - y) . g                  of W: (p - y) x'
@@ -16,32 +17,32 @@ A Newton step from this one fit gives the logits of row i that a fit to all othe
 
     u - u without i = -A (I - w L A)^-1 w (p - y),      A = J C J',      L = diag p - p p'
 
-with w the row's weight, C the posterior covariance and J the derivative of u. Of a row with a weight above 1,
-which stands for several, one is left out: w = 1. Where only the diagonal of C^-1 is known, L and A are taken
-to be diagonal too. If rows belong together, their group g is left out instead, by the same step:
+with w the row's weight, C the posterior covariance and J the derivative of u. A row with a weight above 1
+stands for several rows, of which one is left out: w = 1. If only the diagonal of C^-1 is known, L and A are
+also taken to be diagonal. If rows belong together, their group g is left out instead, by the same step:
 
     theta without g = theta + (H - F_g)^-1 gradient_g,      H: the information of all rows and of the prior
 
 T, bias and interactions have priors centred at "no change". Their widths maximise the evidence, under a
 hyperprior that a few rows cannot override.
 
-How much of a bias the rows support depends on their number. With few of them, one direction is known best:
-how often each class is predicted, m, against how often it occurs, n. With a pseudo-rows that say "as
-predicted", of N rows,
+How much of a bias the rows support depends on their number. Few rows determine one direction best: how often
+each class is predicted, m, against how often it occurs, n. With N rows, and a number a of pseudo-rows whose
+labels occur as predicted,
 
     b_k = log(q_k / m_k),      q_k = (n_k + a m_k) / (N + a)
 
 With many rows of up to `MAX_INTERACTING` classes, a bias of the logits themselves, l = log softmax(z / T0),
-repairs what the map before it has spoiled. So a prediction is the mean of no change and of all kinds
+can correct errors of the map before it. So a prediction is the mean of no change and of all kinds
 (`CLASS_BIASES`), each with a weight proportional to
 
     its prior weight times exp(1/2 sum_i log p(y_i), as predicted without row i)
 
-The factor 1/2 is caution: the sums are estimates, and a difference of a few units decides. With two classes
-the kinds have few parameters, and the factor is 1. With groups, sums and pseudo-rows are in units of
+The factor 1/2 is for caution: the sums are estimates, and a difference of a few units is decisive. With two
+classes the kinds have few parameters, and the factor is 1. With groups, sums and pseudo-rows are in units of
 independent rows (`design_effect`): the sums are divided by the design effect of the kind, the largest of its
-blocks, and a is multiplied by that of the class bias proper. A kind with a weight below `MIN_WEIGHT` is left
-out, so that where no bias helps, no predicted class changes.
+blocks, and a is multiplied by the design effect of the class bias proper. A kind with a weight below
+`MIN_WEIGHT` is left out, so that no predicted class changes where no bias helps.
 """
 
 from __future__ import annotations
@@ -65,21 +66,21 @@ from temperance.core.logit_rows import Index, LogitRows
 from temperance.core.objective import FitData, Objective, ObjectivePoint, Prior, RowObjective, weighted_sum
 from temperance.core.solution import Solution, Solver
 
-# Prior weights of no change and of the kinds of class bias, chosen on public tasks with 20 to 5000 rows.
+# Prior weights of no change and of the kinds of class bias, chosen on public tasks with 20 to 5,000 rows.
 NO_CHANGE, PRIOR_WEIGHTS = 0.3, np.array([0.2, 0.3, 0.15, 0.05])
 CAUTION = 0.5  # power of the leave-one-out likelihood
-CAUTION_OF_TWO = 1.0  # with two classes: few parameters
+CAUTION_OF_TWO = 1.0  # the same for two classes, which have few parameters
 MIN_WEIGHT = 0.02
-PSEUDO_ROWS = np.array([0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0])  # a, for each class
-MIN_FREQUENCY = 1e-12  # of a predicted class: in rows where it is impossible, it is 0
+PSEUDO_ROWS = np.array([0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0])  # a, per class
+MIN_FREQUENCY = 1e-12  # of a predicted class, which is 0 if the class is impossible in all rows
 # Standard deviations of interactions and biases of logits: narrow and wide.
 WIDTHS_ON_LOGITS = (0.3, 1.0), (1.0, 3.0)
 # The largest factor of the widths of interactions, where T0 makes all log-probabilities nearly equal.
 MAX_WIDENING = 1e3
 LOG_TEMPERATURE_WIDTH = 0.5  # of logits, whose temperature T0 is only a reference
-FIXED = 1e9  # so large a freedom fixes the width of a prior
+FIXED = 1e9  # a freedom this large fixes the width of a prior
 STANDARD_ERRORS = 0.02  # largest distance of a coefficient from its optimum, without a matrix
-# Numbers in the rows that the widths are estimated from: with fewer, a rare class may have no label.
+# Numbers in the rows that the widths are estimated from: with fewer, a rare class might have no label.
 WIDTH_NUMBERS = 1 << 17
 
 
@@ -132,7 +133,7 @@ class ClassBiasLikelihood(RowObjective):
         )
 
     def diagonal(self, theta: Vector) -> Vector:
-        """Return the diagonal of the Fisher matrix, plus that of the prior, without forming the matrix."""
+        """Return the diagonal of the Fisher matrix plus the prior, without forming the matrix."""
         offsets = Offsets.of(theta, self.rows.n_classes)
 
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector, Matrix]:
@@ -191,7 +192,7 @@ class ClassBiasLikelihood(RowObjective):
             else:
                 step = total * here.gradient / (information - total * some.diagonal(theta))
             moved = Offsets.of(theta + step, K)
-            # As for a row: u is taken to be linear in log T, and in the parameters.
+            # As for a row, u is taken to be linear in log T and in the parameters.
             beta = Offsets.of(theta, K).beta * (1 - step[0])
             result[at] = -some.losses(replace(moved, beta=float(beta)))
         return result
@@ -275,7 +276,7 @@ def _row_outer(a: Floats, x: Floats) -> Floats:
 
 
 def _dots(p: Floats, q: Floats) -> Vector:
-    """Return the sum of p q over the classes, for each row."""
+    """Return the sum of p q over the classes of each row."""
     return np.einsum("ij,ij->i", p, q).astype(np.float64)
 
 
@@ -287,7 +288,7 @@ def _variances(p: Floats, values: Floats) -> Vector:
 def _shift_by_matrix(
     block: _Block, slope: Floats, residual: Floats, weights: Matrix, covariance: Matrix
 ) -> Matrix:
-    """Return what leaving each row out adds to its u."""
+    """Return the change of each row's u if the row is left out."""
     n, K = residual.shape
     J = block.x.shape[1]
     slope = np.where(block.log_probs > -IMPOSSIBLE, slope, 0.0)
@@ -306,7 +307,7 @@ def _shift_by_matrix(
 def _shift_by_diagonal(
     block: _Block, slope: Floats, residual: Floats, weights: Matrix, variances: Vector
 ) -> Matrix:
-    """Return what leaving each row out adds to its u, without covariances between parameters."""
+    """Return the change of each row's u if the row is left out, without covariances between parameters."""
     slope = np.where(block.log_probs > -IMPOSSIBLE, slope, 0).astype(np.float64)
     K, p = residual.shape[1], block.p.astype(np.float64)
     A = block.x.astype(np.float64) ** 2 @ variances[1:].reshape(-1, K)
@@ -318,7 +319,7 @@ def _shift_by_diagonal(
 
 
 class Kind(NamedTuple):
-    """One kind of class bias: what it adds, its effective parameters, how it predicts left-out rows."""
+    """One kind of class bias: its terms, its effective parameters, how well it predicts left-out rows."""
 
     offsets: Offsets
     effective_parameters: float
@@ -330,7 +331,7 @@ class Kind(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ClassBias:
-    """The fitted kinds of class bias, and the weight of each; the rest of the weight is no change."""
+    """The fitted kinds of class bias with their weights; the remaining weight belongs to no change."""
 
     weights: Vector
     kinds: tuple[Kind, ...]
@@ -342,16 +343,16 @@ class ClassBias:
 
     @property
     def failed(self) -> Solution | None:
-        """The solution of a kind that is used and did not converge, if there is one."""
+        """The solution of a kind in use that did not converge, if there is one."""
         used = [kind.solution for weight, kind in zip(self.weights, self.kinds, strict=True) if weight > 0]
         return next((one for one in used if one is not None and not one.converged), None)
 
 
 def fit_class_bias(data: FitData, on_logits: FitData | None = None, *, auto: bool) -> ClassBias:
-    """Fit the kinds of class bias to rows of log-probabilities; unless `auto`, the class bias proper alone.
+    """Fit the kinds of class bias to rows of log-probabilities; without `auto`, only the class bias proper.
 
     `on_logits` are the same rows with the logarithms of softmax(z / T0), for up to `MAX_INTERACTING` classes.
-    Up to so many classes the posterior has a full covariance. With more classes there is a bias alone, and
+    Up to this number, the posterior has a full covariance. With more classes, there is only a bias, and
     covariances between classes are neglected: any number of classes is possible, at the cost of about forty
     to eighty passes over the rows.
     """
@@ -362,7 +363,7 @@ def fit_class_bias(data: FitData, on_logits: FitData | None = None, *, auto: boo
         return ClassBias(np.eye(len(kinds))[1], tuple(kinds))
     kinds[0] = _match_frequencies(data, kinds[1].design_effect)
     if on_logits is not None:
-        # A classifier that is wrong as often as right has a large T0, which says nothing of the slope needed.
+        # A classifier that is wrong as often as correct has a large T0, which does not determine the slope.
         (squares,) = on_logits.total(_squares)
         spread = np.sqrt(squares[0] / (on_logits.total_weight * K))
         widening = 1 / np.clip(spread, 1 / MAX_WIDENING, 1.0)
@@ -395,7 +396,7 @@ def _log_likelihood(rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
 
 
 def _fit_kind(data: FitData, blocks: list[Block], *, compared: bool = True) -> Kind:
-    """Fit temperature, bias and, with a third block, interactions; leave rows out if it is `compared`."""
+    """Fit temperature, bias and, with a third block, interactions; if `compared`, also leave rows out."""
     build = partial(ClassBiasLikelihood, interacting=len(blocks) == 3)
     posterior = _posterior(data, build, blocks)
     held_out = np.zeros(1)
@@ -413,7 +414,7 @@ def _fit_kind(data: FitData, blocks: list[Block], *, compared: bool = True) -> K
 
 
 def _match_frequencies(data: FitData, design_effect: float = 1.0) -> Kind:
-    """Match the predicted class frequencies to those of the labels, with the best number of pseudo-rows."""
+    """Match the predicted class frequencies to the label frequencies, with the best number of pseudo-rows."""
     labels, predicted = data.total(_frequencies)
     pseudo_rows = PSEUDO_ROWS * data.n_classes * design_effect
     if data.groups is None:
@@ -450,7 +451,7 @@ def _frequencies(rows: LogitRows, weights: Vector | None) -> tuple[Vector, Vecto
 def _frequencies_held_out(
     labels: Vector, predicted: Vector, pseudo_rows: Vector, rows: LogitRows, weights: Vector | None
 ) -> tuple[Vector]:
-    """Return the leave-one-out log-likelihood of matched frequencies, for each number of pseudo-rows."""
+    """Return the leave-one-out log-likelihood of matched frequencies, by number of pseudo-rows."""
     assert rows.labels is not None
     share, columns = np.ones(rows.n_rows) if weights is None else weights, rows.labels
     total = float(labels.sum())
@@ -494,7 +495,7 @@ Build = Callable[[LogitRows, Vector | None], ClassBiasLikelihood]
 
 
 def _blocks(n_classes: int, *, interacting: bool) -> list[Block]:
-    """Return the priors of log T, bias and interactions, or of log T and bias by diagonals."""
+    """Return the priors of log T, bias and interactions, or diagonal priors of log T and bias."""
     block = partial(Block.of_scale, diagonal=not interacting)
     blocks = [block("log T", 1, 0.1, FIXED), block("bias", n_classes, 0.2, 2.0)]
     return [*blocks, block("interactions", n_classes**2, 0.06, 1.0)] if interacting else blocks
@@ -510,7 +511,7 @@ def _blocks_on_logits(n_classes: int, of_interactions: float, of_bias: float) ->
 
 
 def _posterior(data: FitData, build: Build, blocks: list[Block]) -> Posterior:
-    """Return that of the coefficients in the blocks."""
+    """Return the posterior of the coefficients in the blocks."""
     objective, start = data.objective(build), np.concatenate([block.mean for block in blocks])
     if blocks[0].precision.ndim == 2:
         width_rows = WIDTH_NUMBERS // data.n_classes
@@ -522,10 +523,10 @@ def _posterior(data: FitData, build: Build, blocks: list[Block]) -> Posterior:
 def _fit_by_diagonal(
     data: FitData, build: Build, objective: Objective, start: Vector, prior: Prior
 ) -> tuple[Solution, Vector]:
-    """Return the coefficients by L-BFGS, as a matrix of so many classes would be too large, and variances.
+    """Return coefficients by L-BFGS, since a matrix of so many classes would be too large, and variances.
 
-    Each coefficient is measured in units of its standard error times the root of the total weight: then
-    the tolerance is the same for each of them.
+    Each coefficient is measured in units of its standard error times the square root of the total weight, so
+    that one tolerance fits all of them.
     """
     total = objective.total_weight
     information = data.total(partial(_diagonal, build, start))[0] + prior.precision * total
@@ -555,6 +556,6 @@ def _held_out(
 
 
 def _sum_of_logs(log_probs: Vector, weights: Vector | None) -> Vector:
-    """Return the weighted sum; a row of weight 0 counts nothing, even if its label is impossible."""
+    """Return the weighted sum; a row of weight 0 adds nothing, even if its label is impossible."""
     counted = log_probs if weights is None else np.where(weights > 0, log_probs, 0.0)
     return weighted_sum(counted[:, None], weights)

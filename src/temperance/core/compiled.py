@@ -1,10 +1,11 @@
 """The sums of `row_block` and `kernels` as compiled loops over one block of rows, for large arrays.
 
 Numba's own exp is a call per number. Here it is a polynomial, so that the compiler can use vector
-instructions: exp(x) = 2^n exp(f) with n = round(x / ln 2) and |f| <= ln(2) / 2, for x <= 0. Adding
-and subtracting 1.5 * 2^p (p the bits of the fraction) rounds to a whole number, whose bits give 2^n.
-The sums may be reordered (`reassoc`), the exponential may not: its range reduction depends on the order.
-Compiled code is cached on disk between processes.
+instructions: exp(x) = 2^n exp(f) with n = round(x / ln 2) and |f| <= ln(2) / 2, for x <= 0. Adding and
+subtracting 1.5 * 2^p, for a fraction of p bits, rounds to a whole number, whose bit pattern gives 2^n.
+
+The compiler can reorder the sums (`reassoc`), but not the exponential, whose range reduction depends on the
+order. Compiled code is cached on disk between processes.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from numba.extending import overload
 from temperance.core.kernels import FARTHEST
 from temperance.core.row_block import RowBlock
 
-PIECE = 1024  # classes whose numbers fit in the L1 cache
+PIECE = 1024  # number of classes that fit into the L1 cache
 
 
 class _Format(NamedTuple):
-    """A floating point type, the degree of polynomial it needs, and the x below which exp is set to 0."""
+    """A floating-point type, the polynomial degree it needs, and the x below which exp is set to 0."""
 
     real: Any
     integer: Any
@@ -48,7 +49,7 @@ def exp(x: float) -> float:
 def _exp(x: Any) -> Any:
     real, integer, fraction_bits, bias, degree, lowest = _FORMATS[x]
     low, round_off, zero = real(lowest), real(1.5 * 2.0**fraction_bits), real(0)
-    # ln 2 in two parts, of which the first has 17 bits: its product with every n that can occur is exact.
+    # ln 2 in two parts. The first has 17 bits, so its product with every possible n is exact.
     ln2_high, ln2_low = real(0.693145751953125), real(1.4286068203094172e-06)
     log2_e = real(1.4426950408889634)
     round_off_bits, shift, offset = round_off.view(integer), integer(fraction_bits), integer(bias)
@@ -118,7 +119,7 @@ def _softmax(z: Any, peak: Any, beta: Any, out: Any) -> None:  # pragma: no cove
 def _add_beyond(
     row: Any, peak: Any, log_s: Any, beta: Any, table: Any, scale: Any, at_top: Any, e: Any, p: Any, sums: Any
 ) -> None:  # pragma: no cover  compiled
-    """Add up p, p x and p x^2 over the classes beyond each knot, x being the excess of e over that knot.
+    """Add up p, p x and p x^2 over the classes beyond each knot, where x is the excess of e over that knot.
 
     Classes are not sorted into segments: each loop does the same arithmetic for all of them.
     """
@@ -180,7 +181,7 @@ def segment_sums(
     row = top, peak, log_s.astype(real), real(beta), parts, scale.astype(real), at_top.astype(real)
     p, q, r = every_sum = sums if len(sums) == 3 else np.empty((3, *sums.shape[1:]))
     _sums_beyond_knots(np.ascontiguousarray(z), *row, every_sum)
-    # Beyond a segment, the excess over its upper knot is that over its lower knot minus the width.
+    # Beyond a segment, the excess over its upper knot is the excess over its lower knot minus the width.
     closed = widths[:-1, None]
     r[:-1] -= r[1:] + closed * (2 * q[1:] + closed * p[1:])
     q[:-1] -= q[1:] + closed * p[1:]
@@ -192,9 +193,9 @@ class CompiledBlock(RowBlock):
     """Rows whose sums over classes are compiled loops."""
 
     segment_sums = staticmethod(segment_sums)  # type: ignore[assignment]
-    new_segment_cache = staticmethod(lambda size: None)  # these loops sort no class into a segment
+    new_segment_cache = staticmethod(lambda size: None)  # these loops sort no classes into segments
     segments_in_threads = True
-    enlarged = 2  # these loops need no buffers, so that more rows fit the cache
+    enlarged = 2  # these loops need no buffers, so more rows fit into the cache
 
     def __init__(self, z: Any, *given: Any, **named: Any) -> None:
         super().__init__(np.ascontiguousarray(z), *given, **named)  # the loops run along rows

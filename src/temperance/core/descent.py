@@ -1,6 +1,6 @@
-"""The paper's own training: stochastic gradient descent, as the reference for the exact solver.
+"""The paper's own training: stochastic gradient descent, as a reference for the exact solver.
 
-SGD with Nesterov momentum 0.9 and a learning rate of 1e-4 on shuffled batches of 1000; the rate is divided by
+SGD has Nesterov momentum 0.9 and a learning rate of 1e-4 on shuffled batches of 1,000. The rate is divided by
 10 whenever the mean loss of an epoch has not improved by a ten-thousandth for 100 epochs (50 more after a
 division), until it falls to 1e-7. With g the gradient of a batch and m the momentum:
 
@@ -8,8 +8,8 @@ division), until it falls to 1e-7. With g the gradient of a batch and m the mome
 
 Weights start at 0 and T at 1; a network starts as PyTorch's layers do. These are the rules of
 `torch.optim.SGD` and `ReduceLROnPlateau`, which the paper used. A step is so little work that function calls
-take most of its time. Without automatic differentiation, and without the blocks and threads of `LogitRows`, a
-step takes a tenth of the time.
+take most of its time. So we use neither automatic differentiation nor the blocks and threads of `LogitRows`,
+and a step takes a tenth of the time.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def descend(objective: LogLikelihood, start: Vector | None = None, seed: int = 0
 
 
 class _HeldRows(LogitRows):
-    """Rows held as their gaps to the top, so that a step needs only a few NumPy calls."""
+    """Rows stored as gaps to the top logit, so that a step needs only a few NumPy calls."""
 
     def __init__(self, gaps: Vector, labels: NDArray[np.intp], top: NDArray[np.intp]) -> None:
         super().__init__(gaps, labels)
@@ -82,7 +82,7 @@ class _HeldRows(LogitRows):
 
 
 def _held(objective: LogLikelihood) -> LogLikelihood:
-    """Return the same objective without a prior, on rows and features held in the form that steps use."""
+    """Return the same objective without a prior, on rows and features in the form that steps use."""
     rows, predictor = objective.rows, objective.predictor
     assert rows.labels is not None
     logits = rows.map(lambda block: block.z.astype(np.float64))

@@ -1,19 +1,19 @@
-"""Rows that belong together: how much less they tell, and standard errors that know it.
+"""Design effects of groups of rows, and standard errors by group.
 
 With s_i the derivative of the loss of row i by the parameters, minus its mean, and w_i its weight, the sum of
-the scores of N independent rows has the variance R below; that of rows in G groups has S:
+the scores has the variance R below if the N rows are independent, and S if they form G independent groups:
 
     R = sum_i w_i s_i s_i'            S = sum_g t_g t_g',     t_g = sum_{i in g} w_i s_i
 
-The design effect of a block of parameters is the ratio of S to R (Kish 1965): N rows tell as much as
-N / effect independent ones. It is a mean over the parameters of the block, which count by their share of
-information, next to a prior of precision q:
+The design effect of a block of parameters is the ratio of S to R (Kish 1965): N rows are worth N / effect
+independent rows. It is a mean over the parameters of the block, weighted by their information relative to a
+prior of precision q:
 
     ratio = sum_j a_j S_jj / sum_j a_j R_jj  (at least 1),      a_j = 1 / (R_jj / N + q_j / G)
     effect = ratio^(1 - f) (N / G)^f,      f = 2 / (G + 1)
 
 N / G is the effect of groups that are worth one row each. Few groups cannot show that they are worth more.
-Groups of one row have the effect 1, and rows that are repeated k times the effect k: exactly.
+Groups of one row have exactly the effect 1, and rows that are repeated k times have exactly the effect k.
 Estimates without a prior keep their value; their covariance is H^-1 S H^-1 G / (G - 1), H the information
 matrix (Liang and Zeger 1986).
 """
@@ -31,13 +31,13 @@ from temperance.core.objective import Objective, RowObjective
 from temperance.core.solution import Solution
 
 SCORES = 1 << 20  # numbers held at a time
-ROUNDING = 1e-12  # relative: of the mean of equal numbers
-# With more groups, so many sets of them are left out in turn: each is a small part of the rows.
+ROUNDING = 1e-12  # relative error of the mean of equal numbers
+# With more groups than this, we leave out this many sets of groups in turn, each a small part of the rows.
 MAX_LEFT_OUT = 200
 
 
 def number_groups(groups: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return group numbers in the order in which the groups begin: other ids give the same numbers.
+    """Return group numbers in the order in which the groups begin, independent of their ids.
 
     Examples
     --------
@@ -62,9 +62,9 @@ def rows_by_group(groups: NDArray[np.intp]) -> list[NDArray[np.intp]]:
 
 
 def effective_rows(values: Vector, weights: Vector, groups: NDArray[np.intp] | None = None) -> float:
-    """Return how many independent rows of equal weight give as exact a mean of `values`, one per row.
+    """Return how many independent rows of equal weight would determine the mean of `values` equally well.
 
-    Without groups it depends on the weights alone: (sum of w)^2 / sum of w^2.
+    Without groups it depends only on the weights: (sum of w)^2 / sum of w^2.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def effective_rows(values: Vector, weights: Vector, groups: NDArray[np.intp] | N
     >>> effective_rows(np.repeat(values, 3), ones)
     18.0
     """
-    weights = weights / weights.max()  # whose squares neither overflow nor vanish
+    weights = weights / weights.max()  # now squares neither overflow nor vanish
     total, of_weights = float(weights.sum()), float(weights.sum() ** 2 / (weights**2).sum())
     off = values - weights @ values / total
     if groups is None or np.abs(off).max() <= ROUNDING * np.abs(values).max():  # all values are the same
@@ -86,7 +86,7 @@ def effective_rows(values: Vector, weights: Vector, groups: NDArray[np.intp] | N
 def design_effects(objective: Objective, theta: Vector, precision: Vector, sizes: list[int]) -> Vector:
     """Return the design effect of each block of parameters at theta: 1 without groups.
 
-    The blocks have `sizes` parameters; `precision` is that of each parameter's prior.
+    The blocks have `sizes` parameters; `precision` has the precision of each parameter's prior.
     """
     if objective.groups is None:
         return np.ones(len(sizes))
@@ -107,7 +107,7 @@ def design_effects(objective: Objective, theta: Vector, precision: Vector, sizes
 
 
 def with_group_errors(objective: Objective, solution: Solution) -> Solution:
-    """Return a solution whose covariance is by groups, if the rows of the objective have some."""
+    """Return the solution with a covariance by groups, if the rows of the objective have groups."""
     inverse = solution.covariance
     if inverse is None or objective.groups is None:
         return solution
@@ -125,7 +125,7 @@ def _sums_by_group(objective: RowObjective, theta: Vector) -> Iterator[tuple[Mat
     order = np.argsort(objective.groups, kind="stable")
     groups = objective.groups[order]
     size = max(1, SCORES // (len(theta) + objective.rows.n_classes))
-    held = np.zeros((0, len(theta)))  # of a group that continues in the next rows
+    held = np.zeros((0, len(theta)))  # scores of a group that continues in the next rows
     for i in range(0, len(order), size):
         some = objective.take(order[i : i + size])
         scores = some.scores(theta) - mean

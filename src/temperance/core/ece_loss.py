@@ -3,13 +3,13 @@
 Bin i of M holds (i - 1) / M < c <= i / M. Confidences are compared with edges in their own dtype. Rounding is
 monotone, so a confidence that is i / M up to the rounding of its dtype equals the edge, and goes to bin i.
 Computing ceil(c * M) instead errs at some edges in float64, and at many more edges for float32 confidences
-that have been widened.
+converted to float64.
 
 Each evaluation of the loss assigns the rows to bins by their confidence:
 
     L = sum_b | sum_{i in b} share_i (correct_i - conf_i) |,       d conf / d beta = -conf mu
 
-The gradient is that of L with the bins held fixed; where a row changes bins, L jumps.
+The gradient holds the bins fixed; where a row changes bins, L jumps.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ BINS = 10  # as in the authors' code
 
 
 def equal_width_edges(bins: int, dtype: DTypeLike = np.float64) -> Floats:
-    """Return the bins + 1 edges from 0 to 1, in the dtype of the confidences that they are for."""
+    """Return the bins + 1 edges from 0 to 1, in the dtype of the confidences."""
     # Division in float64, then rounding to float32 or float16, gives the nearest number to i / M:
-    # the quotient has more than twice the digits, so rounding twice does no harm.
+    # the quotient has more than twice the digits, so rounding twice is harmless.
     edges: Floats = (np.arange(bins + 1) / bins).astype(dtype)
     return edges
 

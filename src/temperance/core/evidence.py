@@ -2,8 +2,8 @@
 
     theta_b ~ N(m_b, tau_b S_b),      tau_b ~ inverse gamma, with scale 1 and `freedom` nu_b
 
-Integrated over tau_b that is a multivariate t: near the mean it shrinks a block as S_b says, and far from it
-hardly at all. Given the taus, the posterior mode is a penalised fit. Given the fit,
+Integrated over tau_b, the prior is a multivariate t: near the mean it shrinks a block according to S_b, and
+far from it hardly at all. Given the taus, the posterior mode is a penalised fit. Given the fit,
 
     tau_b <- (nu_b + |theta_b - m_b|^2_S) / (nu_b + gamma_b),      gamma_b = n_b - tr(S_b^-1 C_bb) / tau_b
 
@@ -11,9 +11,9 @@ maximises the evidence, with C the posterior covariance and gamma_b the effectiv
 many directions of the block the data determine. The two steps alternate until the taus converge. With too
 many coefficients for a covariance matrix, all matrices are replaced by their diagonals.
 
-Rows in groups tell less than as many independent ones, by the design effect d_b of a block
-(`design_effect`). The likelihood is tempered by it: the Fisher matrix F becomes d^-1/2 F d^-1/2, so the mode
-is that of the whole likelihood with priors d_b times as precise, and C = d^1/2 (F + d P)^-1 d^1/2.
+Rows in groups are worth fewer independent rows, by the design effect d_b of a block (`design_effect`). So the
+likelihood is tempered: the Fisher matrix F becomes d^-1/2 F d^-1/2. The mode then equals the mode of the
+whole likelihood with priors d_b times as precise, and C = d^1/2 (F + d P)^-1 d^1/2.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from temperance.core.objective import Objective, Prior
 from temperance.core.solution import Solution, Status
 
 MAX_ROUNDS = 50  # widths that grow slowly, as of forests with few trees, take up to 40
-ROUND_ITERATIONS = 15  # of the solver; where it needs more, the next round continues
-FULL_ROUNDS = 8  # widths that still change then may oscillate: from there on, take half of each change
+ROUND_ITERATIONS = 15  # of the solver; if it needs more, the next round continues
+FULL_ROUNDS = 8  # widths that still change after this might oscillate: then take half of each change
 SETTLED = 0.03  # the rounds end when no tau has a larger relative change
 ROUND_TOLERANCE = 0.02  # of the log posterior, while the taus still change; the last fit is exact
 # The largest number of rows, or rows per parameter, used for the widths; coefficients use all rows.
@@ -45,7 +45,7 @@ MIN_TAU, MAX_TAU = 1e-4, 1e6
 class Block:
     """Adjacent coefficients that share a prior: its mean, its precision at tau = 1, its freedom.
 
-    A precision with one axis is the diagonal of a diagonal matrix; then it is so in all blocks of a fit.
+    A precision with one axis is the diagonal of a diagonal matrix; then all blocks of a fit have one axis.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Block:
 class Posterior:
     """The posterior mode, its covariance, and tau and the effective number of parameters by block.
 
-    By diagonals, the covariance has one axis: the inverse of each parameter's own information.
+    With diagonal matrices, the covariance has one axis: the inverse of each parameter's own information.
     """
 
     covariance: Matrix
@@ -88,7 +88,7 @@ class Posterior:
 
 
 Fit = Callable[[Vector, Prior], tuple[Solution, Matrix]]
-"""From initial coefficients and a prior to the fit, and its covariance, or variances by diagonals."""
+"""From initial coefficients and a prior to the fit and its covariance, or variances if it is diagonal."""
 
 
 def maximise_evidence(
@@ -101,8 +101,8 @@ def maximise_evidence(
 ) -> Posterior:
     """Alternate between the coefficients and the widths of the blocks, which are consecutive in theta.
 
-    `first_tau` is the initial width of the first block. Where a prior with heavy tails and the rows disagree,
-    the posterior can have two modes; the initial value decides which one the rounds find. Widths are
+    `first_tau` is the initial width of the first block. If a heavy-tailed prior and the rows disagree, the
+    posterior can have two modes, and the initial value determines which one the rounds find. Widths are
     estimated from a sample of about `width_rows` rows.
     """
     taus = np.ones(len(blocks))
@@ -129,7 +129,7 @@ def maximise_evidence(
 
 
 def alternate(objective: Objective, blocks: list[Block], start: Vector, fit: Fit) -> Posterior:
-    """Return the posterior of the last round, with the caller's own way to fit the coefficients."""
+    """Return the posterior of the last round, with the caller's own function that fits the coefficients."""
     effects = _design_effects(objective, blocks, start)
     last = _rounds(blocks, start, np.ones(len(blocks)), objective.total_weight, effects, fit)
     return _posterior(blocks, last.taus, last.solution, last.covariance, effects, settled=last.settled)
@@ -220,9 +220,9 @@ def _prior(blocks: list[Block], taus: Vector, total_weight: float, effects: Vect
 
 
 def _block_diagonal(parts: list[Matrix]) -> Matrix:
-    """Return the matrix with these on its diagonal, faster than SciPy's function for few parameters.
+    """Return the block-diagonal matrix of these, faster than SciPy's function for few parameters.
 
-    Of diagonals, it is the diagonal.
+    If they are diagonals with one axis, so is the result.
     """
     if parts[0].ndim == 1:
         return np.concatenate(parts)

@@ -1,8 +1,8 @@
 """Class frequencies of unlabelled rows, from calibrated probabilities.
 
-Saerens, Latinne and Decaestecker (2002): if only the class frequencies differ from those of the fit, pi0,
-then the frequencies pi of N rows with calibrated probabilities p_ik maximise a likelihood, concave in pi.
-With theta = log(pi / pi0) and a Dirichlet prior worth alpha rows at the frequencies of the fit:
+Saerens, Latinne and Decaestecker (2002): if only the class frequencies differ from the frequencies pi0 of the
+fit, then the frequencies pi of N rows with calibrated probabilities p_ik maximise a likelihood, concave in
+pi. With theta = log(pi / pi0) and a Dirichlet prior worth alpha rows at the frequencies of the fit:
 
     q_ik     = p_ik exp(theta_k) / sum_j p_ij exp(theta_j)
     value    = -mean_i log sum_k p_ik exp(theta_k) - a sum_k pi0_k theta_k               a = alpha / N
@@ -10,18 +10,23 @@ With theta = log(pi / pi0) and a Dirichlet prior worth alpha rows at the frequen
     Hessian  = (1 + a) (diag pi - pi pi') - (diag mean q - mean q q')
 
 The constraint sum pi = 1 fixes the constant in theta. Their EM iteration, pi <- (mean q + a pi0) / (1 + a),
-always lowers the value, but is slow where classes overlap; Newton's step is fast near the optimum. Order of
-steps: (1) one pass gives value, gradient and Hessian; (2) take Newton's step, with the covariance of the
-scores for a Hessian that is not positive definite; (3) stop if the predicted decrease was below tolerance;
-(4) if it did not lower the value, go back and take EM's step. The solver of `fisher` would search along a
-line instead; here a pass over the rows is the whole cost, and EM's step needs no second one to go down.
+always lowers the value, but is slow where classes overlap. Newton's step is fast near the optimum. The order
+of steps is:
+
+1. One pass gives value, gradient and Hessian.
+2. Take Newton's step; if the Hessian is not positive definite, use the covariance of the scores instead.
+3. Stop if the predicted decrease was below tolerance.
+4. If the step did not lower the value, go back and take EM's step.
+
+The solver of `fisher` would do a line search in step 4. Here a pass over the rows is the whole cost, and EM's
+step always lowers the value without one.
 
 The frequencies are an average over several alpha and over no change at all, weighted by the evidence
 (Laplace's approximation): few rows that agree with the frequencies of the fit leave them nearly unchanged.
 
-A class with very few labels at fit has no reliable pi0, and a wrong pi0 is worse than none: if all rows have
-p_ik > pi0_k, any number of them can be attributed to it. Such classes are left out: everything else is
-conditional on the remaining classes.
+A class with very few labels at the fit has no reliable pi0, and a wrong pi0 is worse than none: if all rows
+have p_ik > pi0_k, any number of them can be attributed to the class. Such classes are left out; everything
+else is conditional on the remaining classes.
 """
 
 from __future__ import annotations
@@ -39,7 +44,7 @@ from temperance.core.arrays import Floats, Indices, Matrix, Vector
 from temperance.core.blocks import Scratch, sampled_rows, sum_blocks
 
 PSEUDO_ROWS = (1000.0, 100.0, 10.0, 1.0)
-"""Bounds on the worth of the prior: at least one row, at most what thousands of rows still outweigh."""
+"""How many rows the prior is worth: at least one, and few enough for thousands of rows to outweigh it."""
 TOLERANCE = 1e-12  # of the predicted decrease: 1e-6 standard errors with a million rows
 NOISE = 1e-13  # relative error of a value
 MAX_PASSES = 200
@@ -49,7 +54,7 @@ MAX_SMOOTHING = 1e6  # pseudo-rows of each class: equal counts are equal frequen
 SUBSAMPLE_ROWS = 4096
 ROWS_PER_CLASS = 4
 BLOCK_SIZE = 1 << 20  # numbers in one matrix product
-HESSIAN_WORK = 1 << 36  # products: beyond, the Hessian uses fewer rows, which only slows convergence
+HESSIAN_WORK = 1 << 36  # products; beyond it, the Hessian uses fewer rows, which only slows convergence
 
 
 @dataclass(frozen=True)
@@ -61,12 +66,12 @@ class Sums:
     q_outer: Matrix
 
     def of_classes(self, classes: Indices) -> Sums:
-        """Return the sums of some classes; those of the others are 0."""
+        """Return the sums with all but some classes set to 0."""
         return Sums(self.log_likelihood, self.q[classes], self.q_outer[np.ix_(classes, classes)])
 
 
 class ProbabilityRows:
-    """Calibrated probabilities of unlabelled rows in memory; `temperance.dask` derives from it, for parts."""
+    """Calibrated probabilities of unlabelled rows in memory; `temperance.dask` has a subclass for parts."""
 
     def __init__(self, probs: Floats, hessian_step: int | None = None) -> None:
         self.probs = probs
@@ -74,7 +79,7 @@ class ProbabilityRows:
         self.hessian_step = hessian_step or hessian_step_for(self.n_rows, self.n_classes)
 
     def every(self, step: int) -> ProbabilityRows:
-        """Return one of each `step` rows."""
+        """Return every `step`-th row."""
         return ProbabilityRows(self.probs[sampled_rows(step, self.n_rows)])
 
     def sums(self, ratio: Vector) -> Sums:
@@ -84,7 +89,7 @@ class ProbabilityRows:
 
 
 def hessian_step_for(n_rows: int, n_classes: int) -> int:
-    """Return of how many rows the Hessian uses one."""
+    """Return the step between rows that the Hessian uses."""
     return max(1, n_rows * n_classes**2 // HESSIAN_WORK)
 
 
@@ -93,7 +98,7 @@ def _block_sums(
 ) -> tuple[Vector, Vector, Matrix]:
     q = probs * ratio
     total = q.sum(axis=1)
-    possible = total > 0  # in some rows all classes may be masked except those left out
+    possible = total > 0  # some rows have only left-out classes, if all others are masked
     q /= np.where(possible, total, 1.0)[:, None]
     some = q[sampled_rows(max(1, min(step, len(q) // 2)), stop, start) - start]  # at least one
     return np.log(total[possible]).sum(keepdims=True), q.sum(axis=0), some.T @ some * (len(q) / len(some))
@@ -101,7 +106,7 @@ def _block_sums(
 
 @dataclass(frozen=True)
 class FrequencyEstimate:
-    """Class frequencies of unlabelled rows, and how precisely these rows alone determine them."""
+    """Class frequencies of unlabelled rows, and how precisely only these rows determine them."""
 
     frequencies: Vector
     standard_errors: Vector
@@ -111,7 +116,7 @@ class FrequencyEstimate:
 
 @dataclass(frozen=True)
 class LabelFrequencies:
-    """Class frequencies from the labels of a fit, and which classes have enough labels to rely on."""
+    """Class frequencies from the labels of a fit, and which classes have enough labels."""
 
     frequencies: Vector
     is_known: NDArray[np.bool_]
@@ -137,10 +142,10 @@ def label_frequencies(counts: Vector) -> LabelFrequencies:
 
 
 def estimate_frequencies(rows: ProbabilityRows, fitted: LabelFrequencies) -> FrequencyEstimate:
-    """Return the class frequencies of rows whose probabilities are calibrated for the `fitted` ones.
+    """Return the class frequencies of rows whose probabilities are calibrated for the `fitted` frequencies.
 
-    Classes that are not known keep their frequency. A subsample chooses the strength of the prior and gives
-    the initial values; two or three passes over all rows then suffice.
+    Classes with too few labels keep their frequency. A subsample determines the strength of the prior and the
+    initial values; two or three passes over all rows are then enough.
     """
     known = np.flatnonzero(fitted.is_known)
     share = float(fitted.frequencies[known].sum())
@@ -157,7 +162,7 @@ def _best_prior(
 ) -> tuple[_Point, Vector]:
     """Return the optimum under the likeliest prior, and the change of the frequencies.
 
-    The change is an average over the priors, unless there are so many rows that they outweigh all of them.
+    The change is an average over the priors, unless there are enough rows to outweigh all of them.
     """
     step = rows.n_rows // max(SUBSAMPLE_ROWS, ROWS_PER_CLASS * len(known))
     few = rows.every(step) if step >= 2 else rows
@@ -201,7 +206,7 @@ class _Problem:
 
 @dataclass(frozen=True)
 class _Point:
-    """Value and derivatives at theta, summed over rows; of an optimum, also how the search ended."""
+    """Value and derivatives at theta, summed over rows; for an optimum, also how the search ended."""
 
     problem: _Problem
     theta: Vector
@@ -271,7 +276,7 @@ class _Point:
         return -self.value + (prior - factor.log_determinant) / 2
 
     def standard_errors(self) -> Vector:
-        """Return those of the frequencies, under the weakest prior: at most those of the prior alone."""
+        """Return the standard errors of the frequencies under the weakest prior, at most the prior's own."""
         pi = self.frequencies
         without_rows: Vector = np.sqrt(pi * (1 - pi) / 2)
         jacobian = _simplex(pi)
@@ -286,7 +291,7 @@ def _simplex(pi: Vector) -> Matrix:
 
 @dataclass(frozen=True)
 class _Factor:
-    """Cholesky factor of a matrix whose null space is the constants, made regular by adding pi pi'."""
+    """Cholesky factor of a matrix whose null space is the constants, made nonsingular by adding pi pi'."""
 
     cholesky: tuple[Matrix, bool]
     scale: Vector

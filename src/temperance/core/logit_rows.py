@@ -1,7 +1,7 @@
 """N rows of logits, and every pass that a fit makes over them.
 
-Each method is one pass. The top class and its logit are found by the first pass and kept (two numbers a row),
-so that a fit reads the array as often as it needs new moments and no more.
+Each method is one pass. The first pass finds the top class and its logit and keeps them (two numbers per
+row), so a fit reads the array only as often as it needs new moments.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SegmentWork = Callable[[slice, Matrix], tuple[Vector, ...]]
 
 @dataclass(frozen=True)
 class Moments:
-    """The result of one pass for each row, at its inverse temperature beta (the symbols of `row_block`)."""
+    """The result of one pass per row, at its inverse temperature beta (the symbols of `row_block`)."""
 
     log_s: Vector
     mu: Vector
@@ -44,14 +44,14 @@ _pass_hook: ContextVar[Callable[[], None] | None] = ContextVar("pass_hook", defa
 
 
 def calling_at_each_pass(hook: Callable[[], None]) -> AbstractContextManager[None]:
-    """Call `hook` inside the context before each pass over rows or a sample of them: it shows progress."""
+    """Call `hook`, which shows progress, before each pass over rows or a sample within the context."""
     return blocks.setting(_pass_hook, hook)
 
 
 class LogitRows:
     """Logits of N rows and K classes: an array, a memory map or `BFloat16`, read block by block.
 
-    It has the numbers of rows that `core.features` lists, computed once.
+    It has the numbers that `core.features` lists, each computed once.
     """
 
     ops = NUMPY
@@ -62,10 +62,10 @@ class LogitRows:
         self.n_rows, self.n_classes = values.shape
         self.dtype = blocks.working_dtype(values)
         self.passes = 0
-        self._size = self.n_rows * self.n_classes  # by which the kernels are chosen
+        self._size = self.n_rows * self.n_classes  # selects the kernels
         self._block = block_type(self._size)
         self._located: tuple[NDArray[np.intp], Floats, Vector] | None = None
-        # Only fits, which have labels, make many passes; of an array that is too large, no gaps are kept.
+        # Only fits, which have labels, make many passes. A large array would need too much memory for gaps.
         self._gap_cache: GapCache | None = None
         if labels is not None and self.n_rows * self.n_classes * self.dtype.itemsize <= blocks.MAX_KEPT_BYTES:
             self._gap_cache = {}
@@ -87,7 +87,7 @@ class LogitRows:
             hook()
 
     def locate(self) -> tuple[NDArray[np.intp], Floats, Vector]:
-        """Return the column of each row's largest logit, that logit, and the gap to that of the label."""
+        """Return the column of each row's largest logit, that logit, and its gap to the label's logit."""
         if self._located is not None:
             return self._located
         self._begin_pass()
@@ -121,7 +121,7 @@ class LogitRows:
         return self.locate()[2]
 
     def map(self, function: Callable[[RowBlock], Any], *, log: bool = False) -> AnyArray:
-        """Return what a function of rows gives for all of them, in one pass; outputs are logits if `log`."""
+        """Return the results of a function of rows for all rows, in one pass; outputs are logits if `log`."""
         self._begin_pass()
         known = None if self._located is None else self._located[:2]
         return map_rows(self.values, function, log=log, block=self._block, located=known).result
@@ -146,7 +146,7 @@ class LogitRows:
         return Moments(log_s, mu, v[:, 0].astype(np.float64) if variance else np.empty(0))
 
     def _map_once(self, key: Any, function: Callable[[RowBlock], Any]) -> AnyArray:
-        """Return what `map` gives, computed once for each key: a fit asks for its features repeatedly."""
+        """Return the result of `map`, computed once per key: a fit asks for its features repeatedly."""
         if key not in self._kept:
             self._kept[key] = self.map(function)
         kept: AnyArray = self._kept[key]

@@ -1,12 +1,12 @@
-"""The operations that a calibrator's formula is written in, besides + - * / and indexing.
+"""The operations in which calibrators' formulas are written, besides + - * / and indexing.
 
-NumPy, PyTorch and ONNX each have a class of these; NumPy's are here. An array has any leading shape, with
-classes or features on the last axis; one number for each row has length 1 there. All numbers are of one type,
+NumPy, PyTorch and ONNX each have a class of them; NumPy's is here. An array has any leading shape, with
+classes or features on the last axis, which has length 1 for one number per row. All numbers are of one type,
 the working type: float32, or float64 for float64 logits.
 
-The names are those of NumPy and PyTorch where they agree. array-api-compat was tried as the vocabulary: its
-PyTorch `clip` fixes the batch size under `torch.export`, it has no `softplus` or `topk`, and ONNX
-needs a class of its own in any case. It would replace a dozen one-line aliases by a dependency.
+Names follow NumPy and PyTorch where these agree. We tried array-api-compat instead: its PyTorch `clip` fixes
+the batch size under `torch.export`, it has no `softplus` or `topk`, and ONNX needs a class of its own in any
+case. It would replace a dozen one-line aliases by a dependency.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ Array = Any
 Mask = Any
 """True or false, with the shape of an array."""
 Index = Any
-"""One whole number for each row, (..., 1)."""
+"""One whole number per row, (..., 1)."""
 
-# A ReLU in NumPy treats smaller values as 0. Rows whose units are all inactive give the next layer its bias
-# alone, which may be 0 up to rounding: the last bit of a sum must not decide which units are active.
+# A ReLU in NumPy treats smaller values as 0. If all units of a row are inactive, the next layer gets only its
+# bias, which can be 0 up to rounding: rounding errors must not decide which units are active.
 SILENT = 1e-12
 
 
@@ -59,7 +59,7 @@ class Ops(Protocol):
         """
 
     def dot(self, x: Array, y: Array) -> Array:
-        """Return the sum of x y over the last axis, (..., 1); y may be a vector for all rows."""
+        """Return the sum of x y over the last axis, (..., 1); y can be a vector for all rows."""
 
     def matmul(self, x: Array, matrix: Array) -> Array:
         """Return x @ matrix, for a matrix (n, m)."""
@@ -84,13 +84,13 @@ class Ops(Protocol):
 
 
 class TensorOps(Ops, Protocol):
-    """What row features need in addition, where they are computed from whole arrays."""
+    """Further operations, for row features that are computed from whole arrays."""
 
     def sum(self, x: Array) -> Array:
         """Return the sum over the last axis, (..., 1)."""
 
     def max(self, x: Array) -> Array:
-        """Return the largest of the last axis, (..., 1)."""
+        """Return the maximum over the last axis, (..., 1)."""
 
     def where(self, mask: Mask, x: Array | float, y: Array | float) -> Array:
         """Return x where the mask is true, else y; values not selected do not enter the derivative."""
@@ -105,7 +105,7 @@ class TensorOps(Ops, Protocol):
         """Return the transpose of a matrix (n, m)."""
 
     def argmax(self, x: Array) -> Index:
-        """Return the position of the largest; of equal ones, the first."""
+        """Return the index of the maximum; the first if there are several."""
 
     def gather(self, x: Array, index: Index) -> Array:
         """Return x at the index of its row, (..., 1)."""
@@ -118,14 +118,14 @@ class TensorOps(Ops, Protocol):
 
 
 class NumpyOps:
-    """Operations on NumPy arrays of shape (N, ...); the bits of a row do not depend on the other rows."""
+    """Operations on NumPy arrays of shape (N, ...); a row's results never depend on other rows."""
 
     exp: Any = np.exp
     log1p: Any = np.log1p
     sqrt: Any = np.sqrt
 
     def clip(self, x: Vector, lower: Any, upper: Any) -> Vector:
-        """Clip x to its limits; for few numbers np.clip takes several times as long."""
+        """Clip x to its limits, for few numbers several times as fast as np.clip."""
         result: Vector = np.minimum(np.maximum(x, lower), upper)
         return result
 
@@ -140,7 +140,7 @@ class NumpyOps:
         return result
 
     def relu(self, x: Matrix) -> Matrix:
-        """Return max(x, 0), with 0 for what is 0 up to rounding."""
+        """Return max(x, 0), with 0 for values that are 0 up to rounding."""
         return np.where(x < SILENT, 0.0, x)
 
     def dot(self, x: Matrix, y: Matrix) -> Matrix:
@@ -179,11 +179,11 @@ class NumpyOps:
 
 
 class OneRowOps(NumpyOps):
-    """Operations on a single row: a number of it is a float, several of them are an array (1, m).
+    """Operations on a single row: one number is a float, several numbers are an array (1, m).
 
-    The smallest operation on floats takes a tenth of the time of one on arrays. Additions, products,
-    quotients and roots of floats are those of IEEE 754, like NumPy's; exponentials and logarithms differ
-    between libraries, so NumPy computes them.
+    The smallest operation on floats takes a tenth of the time of one on arrays. Python's sums, products,
+    quotients and roots follow IEEE 754, as NumPy's do. Exponentials and logarithms differ between libraries,
+    so NumPy computes them.
     """
 
     def clip(self, x: Any, lower: Any, upper: Any) -> Any:

@@ -1,11 +1,11 @@
 """Quantiles of weighted numbers, exact even if the numbers are in many parts.
 
-The quantile of a share q is the smallest number such that it and all below it have at least q of the weight.
-`tie` keeps numbers together that differ by rounding alone: among the gaps that begin at the quantile or
-at most `tie` above it, take the widest; the number before it is the quantile.
+The quantile of a share q is the smallest number such that it and all smaller numbers have at least q of the
+weight. `tie` keeps numbers together that differ only by rounding: among the gaps that begin at the quantile
+or at most `tie` above it, take the widest; the number before it is the quantile.
 
-Each part is read twice. First a sketch of it, a few thousand of its numbers with the weight up to each,
-brackets every quantile; then all numbers within the brackets are compared.
+Each part is read twice. First, a sketch of it brackets every quantile: a few thousand of its numbers, with
+the weight up to each. Then all numbers within the brackets are compared.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import numpy as np
 
 from temperance.core.arrays import Vector
 
-POINTS = 4096  # of a sketch
-SLACK = 1e-12  # of a weight: the order in which weights were added must not matter
+POINTS = 4096  # numbers in a sketch
+SLACK = 1e-12  # relative to a weight: the order in which weights were added must not matter
 
 
 @dataclass(frozen=True)
@@ -89,9 +89,9 @@ class Sketch:
 
 @dataclass(frozen=True)
 class Brackets:
-    """For each quantile, its target weight and the range low < number <= high that holds it and the next.
+    """Per quantile, its target weight, and the range low < number <= high that holds it and the next number.
 
-    `found` are the quantiles themselves, where the sketches held all numbers.
+    `found` has the quantiles themselves, if the sketches held all numbers.
     """
 
     wanted: Vector
@@ -129,7 +129,7 @@ def values_in_brackets(
     distinct, weight = _distinct(values, weights)
     starts = np.searchsorted(distinct, brackets.low, side="right")
     stops = np.searchsorted(distinct, brackets.high, side="right")
-    # +1 where a bracket begins, -1 where it ends: above 0 is inside at least one.
+    # +1 where a bracket begins, -1 where it ends: the sum is above 0 inside at least one bracket.
     edges = np.bincount(starts, minlength=len(distinct) + 1) - np.bincount(stops, minlength=len(distinct) + 1)
     inside = np.cumsum(edges)[: len(distinct)] > 0
     below = np.append(0.0, np.cumsum(weight))[starts]

@@ -1,4 +1,4 @@
-"""Where a solver ended, and how: the caller decides whether that is an error."""
+"""Where a solver ended, and how; the caller decides whether to raise an error."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class Status(StrEnum):
     ITERATION_LIMIT = "stopped at the iteration limit"
     LINE_SEARCH_FAILED = "the line search failed"
     WIDTHS_UNSETTLED = "the widths of the prior did not settle"
-    NOT_CONVERGED = "not converged"  # of a file that does not say why
+    NOT_CONVERGED = "not converged"  # in a file without the reason
 
 
 @dataclass(frozen=True)
 class Solution:
     """The point that a solver found.
 
-    `value` and `gradient_norm` are those of the last point that was evaluated; when converged, the
-    parameters are one step further, and that step was predicted to lower the value by less than the
-    tolerance. `covariance` is the inverse of the Fisher information of all rows, where it exists. `passes`
-    counts how often all rows were read.
+    `value` and `gradient_norm` belong to the last point that was evaluated. When converged, the parameters
+    are one step further, and that step was predicted to lower the value by less than the tolerance.
+    `covariance` is the inverse of the Fisher information of all rows, if it exists. `passes` counts how often
+    all rows were read.
     """
 
     parameters: Vector
@@ -57,7 +57,7 @@ class Solution:
 
     @property
     def message(self) -> str:
-        """Solver and status in words: "converged" for the usual end."""
+        """Solver and status as text: "converged" for the usual end."""
         return str(self.status) if self.solver is Solver.FISHER else f"{self.solver}: {self.status}"
 
     @property

@@ -1,13 +1,13 @@
-"""Features of rows computed from whole arrays of logits, over `ops`: what PyTorch and ONNX run.
+"""Features of rows, computed from whole arrays of logits with `ops`: what PyTorch and ONNX run.
 
 With d = z - max z, and n the number of classes at the top (more than one if logits are equal):
 
     r = n - 1 + sum_{d < 0} exp(beta d)     log s = log1p(r)     H = log s - beta sum d exp(beta d) / s
 
-A top is left out of the sum, so nothing cancels when a row is confident. A masked class (-inf) has a finite d
-from the start, far below all others: replacing a NaN afterwards would leave it in the derivative. Conditions
-are numbers, 0 or 1, that multiply: choosing between two arrays, or looking for the index of the largest
-number, takes PyTorch ten times as long.
+Top classes are left out of the sum, so nothing cancels when a row is confident. A masked class (-inf) has a
+finite d from the start, far below all others: replacing a NaN afterwards would leave it in the derivative.
+Conditions are factors of 0 or 1: choosing between two arrays, or looking for the index of the largest number,
+takes PyTorch ten times as long.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from temperance.core.features import (
 from temperance.core.maps import MAP_SEGMENTS
 from temperance.core.ops import Array, Index, Mask, TensorOps
 
-SMALLEST = 1e-37  # probability whose logarithm is taken
-LOWEST = -1e18  # stands for -inf: times any beta its exponential is 0, and no product of it overflows
+SMALLEST = 1e-37  # smaller probabilities are raised to it before the logarithm
+LOWEST = -1e18  # replaces -inf: times any beta its exponential is 0, and none of its products overflows
 
 
 @dataclass(frozen=True)
 class _Gaps:
-    """The gaps of all classes to the top of their row, which are below it, and how many are not."""
+    """The gaps of all classes to the top of their row, which of them are below it, and how many are at it."""
 
     d: Array
     below: Array
@@ -49,7 +49,7 @@ def _gaps_of(z: Array, ops: TensorOps) -> _Gaps:
 class TensorRows:
     """Logits (..., K); outputs are calibrated logits or log-probabilities.
 
-    K may be an array of the framework, if it is known only when the rows are.
+    K can be an array of the framework, if it is known only when the rows are.
     """
 
     def __init__(self, z: Array, n_classes: Any, ops: TensorOps) -> None:
@@ -64,7 +64,7 @@ class TensorRows:
 
     @property
     def top(self) -> Index:
-        """The column of each row's largest logit; of equal ones, the first."""
+        """The column of each row's largest logit; the first if there are several."""
         return self.ops.argmax(self.z)
 
     def _log_sum(self, scaled: Array, gaps: _Gaps) -> Array:
@@ -85,7 +85,7 @@ class TensorRows:
         e = ops.exp(scaled) * gaps.below
         r = ops.sum(e) + (gaps.n_top - 1.0)
         entropy = ops.log1p(r) - ops.sum(scaled * e) / (r + 1.0)
-        # The floor comes first: the logarithm of 0 has no derivative. That of two classes is the lowest.
+        # The floor comes first: the logarithm of 0 has no derivative. The floor of two classes is the lowest.
         return ops.log(ops.clip(entropy, math.log(2) * math.exp(LOG_ENTROPY_FLOOR), math.inf))
 
     def shape_at(self, beta: Array) -> tuple[Array, Array, Array]:
@@ -97,13 +97,13 @@ class TensorRows:
         return self.ops.greater(scaled, -IMPOSSIBLE)
 
     def _gap_to_third(self, scaled: Array) -> Array:
-        """Return the gap to the third logit; to the second if there is no third; 0 if there is no second."""
+        """Return the gap to the third logit, else to the second, else 0."""
         ops, gaps = self.ops, self._gaps
         second = ops.max(scaled + (gaps.below - 1.0) * -LOWEST)
         below = ops.number(ops.greater(second - scaled, 0.0), scaled)
         third = ops.max(scaled + (below - 1.0) * -LOWEST)
         gap = ops.max(scaled)
-        # Equal logits count separately: go down until three are as high or higher.
+        # Tied logits count separately: go down until three are as high or higher.
         for lower, n_above in ((second, gaps.n_top), (third, ops.sum(1.0 - below))):
             found = ops.where(self._possible(lower), lower, gap)
             gap = ops.where(ops.greater(n_above, 2.0), gap, found)
@@ -118,7 +118,7 @@ class TensorRows:
     def _centred(self) -> Array:
         """Return z - mean z; all NaN in a row with a masked class."""
         ops = self.ops
-        d = self.z - ops.gather(self.z, ops.argmax(self.z))  # a constant added to the row loses no digits
+        d = self.z - ops.gather(self.z, ops.argmax(self.z))  # a constant in the row loses no precision
         mean = ops.sum(d) / float(self.n_classes)
         return d - ops.where(ops.isfinite(mean), mean, math.nan)
 
@@ -176,9 +176,9 @@ class TensorRows:
         return self._unmasked(self._log_of(probs + unmasked * (uniform / ops.sum(unmasked))))
 
     def _log_of(self, probs: Array) -> Array:
-        """Return the logarithm; nothing cancels in that of a top class that is almost certain."""
+        """Return the logarithm, without cancellation for a top class that is almost certain."""
         ops, below = self.ops, self._gaps.below
-        # Without a uniform part, a probability may underflow.
+        # Without a uniform part, a probability can underflow.
         logs, top = ops.log(ops.clip(probs, SMALLEST, math.inf)), ops.max(probs)
         others = ops.clip(ops.sum(probs * below), 0.0, 0.5)
         exact = ops.where(ops.greater(top, ALMOST_CERTAIN), ops.log1p(-others) - ops.log(top), 0.0)
@@ -226,7 +226,7 @@ class TensorRows:
         return ops.where(ops.isfinite(log_probs), total, log_probs)
 
     def _floored_log_probs(self, reference: Array) -> Array:
-        """Return log softmax(z / T0), not below the floor; far below where a class is impossible."""
+        """Return log softmax(z / T0), at least the floor; far below it where a class is impossible."""
         scaled = self._gaps.d / reference
         floored = self.ops.clip(scaled - self._log_sum(scaled, self._gaps), LOG_PROB_FLOOR, math.inf)
         return self.ops.where(self._possible(scaled), floored, LOWEST)
@@ -243,7 +243,7 @@ class TensorRows:
     def _log_weight(self, weight: Array | float) -> Array | float:
         if isinstance(weight, float):
             return math.log(weight)
-        # For a weight of 0, a logarithm so low that it adds nothing: -inf minus -inf would be NaN.
+        # For a weight of 0, use a logarithm so low that it adds nothing: -inf minus -inf would be NaN.
         return self.ops.clip(self.ops.log(weight), LOWEST, 0.0)
 
     def _log_softmax(self, u: Array) -> Array:

@@ -1,7 +1,7 @@
 """Labelled rows in many parts: sums are computed where the rows are, and added up.
 
 Partial sums are added in the order of the rows, so the same parts give bit-identical results on any
-scheduler. What the workers do with one part are pure functions, which Dask can run again elsewhere.
+scheduler. Workers run only pure functions of a part, which Dask can run again elsewhere.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from temperance.inputs.labels import Names, check_labels
 from temperance.inputs.validation import check_logits_shape, check_sample_weight
 
 FAN_IN = 8  # partial results added by one task
-MERGED_BYTES = 1 << 25  # of one of its parts
+MERGED_BYTES = 1 << 25  # neighbouring parts of a subsample are merged up to this size
 
 log = logging.getLogger("temperance")
 
@@ -56,11 +56,11 @@ def open_fit_data(logits: Any, labels: Any, sample_weight: Any, names: Names | N
     logits : Dask array or data frame
         (N, K), or (N,) for a binary classifier.
     labels : Dask array, data frame column, or array in memory
-        Columns of the right classes, or their names.
+        Columns of the true classes, or their names.
     sample_weight : as labels, or None
         Numbers >= 0.
     names : sequence, optional
-        Names of the classes, which the labels may hold.
+        Names of the classes, if the labels are names.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def open_fit_data(logits: Any, labels: Any, sample_weight: Any, names: Names | N
         raise InputError(f"logits must be floating point numbers; found {array.dtype}.")
     lengths = lengths_of(array)
     if not sum(lengths):
-        raise InputError("fit needs labelled rows; found none. Pass the logits of a validation set.")
+        raise InputError("logits have no rows, and fit needs some. Pass the logits of a validation set.")
     starts = np.cumsum([0, *lengths[:-1]]).tolist()
     columns = align_rows(labels, lengths, "labels")
     weights: list[Any] = [None] * len(lengths)
@@ -87,7 +87,7 @@ def open_fit_data(logits: Any, labels: Any, sample_weight: Any, names: Names | N
         weights = align_rows(sample_weight, lengths, "sample_weight")
         sums = compute(*(delayed(_sum_of_weights)(*part) for part in zip(weights, starts, strict=True)))
         if total := float(sum(sums)):
-            check_sample_weight(np.array([total]), 1)  # of ordinary size
+            check_sample_weight(np.array([total]), 1)  # raises if the sum is too large or too small
         else:
             check_sample_weight(np.zeros(sum(lengths)), sum(lengths))  # raises, and says what is wrong
     n_classes = int(array.shape[1]) if array.ndim == 2 else 2
@@ -109,14 +109,14 @@ def check_dask_shape(array: da.Array, dim: int = -1) -> None:
     """Raise unless an array is (N, K): other shapes would need to be rechunked."""
     if array.ndim > 2 or dim not in (-1, array.ndim - 1):
         raise InputError(
-            "Dask logits must be an (N, K) array, a row for each prediction and a column for each class; "
+            "Dask logits must be an (N, K) array, one row per prediction and one column per class; "
             f"found shape {array.shape} with the classes in axis {dim}. Pass "
             "dask.array.moveaxis(logits, dim, -1).reshape(-1, K)."
         )
 
 
 def lengths_of(array: da.Array) -> list[int]:
-    """Return the rows of each block; the rows of a frame must sometimes be counted."""
+    """Return the number of rows of each block, which for some frames must be counted."""
     if not np.isnan(array.chunks[0]).any():
         return [int(n) for n in array.chunks[0]]
     return list(compute(*(delayed(len)(block) for block in row_blocks(array))))
@@ -133,17 +133,17 @@ def align_rows(values: Any, lengths: list[int], name: str) -> list[Any]:
         in_memory = as_numpy(values)
         if in_memory.ndim == 0 or len(in_memory) != sum(lengths):
             raise InputError(
-                f"{name} must be one number for each row; found shape {in_memory.shape} for {sum(lengths)} "
+                f"{name} must have one number per row; found shape {in_memory.shape} for {sum(lengths)} "
                 "rows. Check that they match."
             )
         return np.split(in_memory, np.cumsum(lengths)[:-1])
     array = as_array(values)
     if array.ndim != 1:
-        raise InputError(f"{name} must be one number for each row; found {array.ndim} dimensions.")
+        raise InputError(f"{name} must have one number per row; found {array.ndim} dimensions.")
     own = lengths_of(array)
     if sum(own) != sum(lengths):
         raise InputError(
-            f"{name} must be one number for each row; found {sum(own)} for {sum(lengths)} rows. "
+            f"{name} must have one number per row; found {sum(own)} for {sum(lengths)} rows. "
             "Check that they match."
         )
     if own != lengths:
@@ -159,7 +159,7 @@ def align_rows(values: Any, lengths: list[int], name: str) -> list[Any]:
 
 
 def _sum_of_weights(weights: NDArray[Any], start: int) -> float:
-    """Return the weight of a part, each number checked."""
+    """Return the total weight of a part, after checking each number."""
     with rows_from(start):
         return float(_checked_weights(np.asarray(weights), len(weights)).sum())
 
@@ -180,7 +180,7 @@ def _named_columns(labels: Any, n_classes: int, names: Names) -> NDArray[np.intp
 
 
 def _run(work: Callable[[LogitRows, Vector | None], Any], part: Any, size: int) -> Any:
-    """Open and check a part, then do the work with it; None if it has no rows."""
+    """Open and check a part, then do the work on it; None if it has no rows."""
     logits, labels, weights, start = part
     if not len(logits):
         return None
@@ -207,9 +207,9 @@ def _temperatures(
 
 
 def _survey(wanted: tuple[Measure, Samples], part: Any, size: int) -> Any:
-    """Return sums over a part, and the arrays of each sample, or None for one without rows in it.
+    """Return sums over a part, and the arrays of each sample; None if the part has no rows.
 
-    Of a part without rows, return None.
+    A sample without rows in this part is None.
     """
     measure, samples = wanted
 
@@ -231,7 +231,7 @@ def _transform(change: Transform, part: Any, size: int) -> Any:
 
 
 def _taken(step: int, part: Any) -> Indices:
-    """Return which rows of a part are in the sample of all rows."""
+    """Return the rows of a part that belong to the sample of all rows."""
     logits, *_, start = part
     return sampled_rows(step, start + len(logits), start) - start
 
@@ -257,7 +257,7 @@ def _weight_of(part: Any) -> float:
 
 
 def _add_arrays(results: Sequence[Any]) -> Any:
-    """Add up tuples of what can be added, in their order."""
+    """Add up tuples, element by element, in their order."""
     totals = [result for result in results if result is not None]
     return tuple(sum(arrays[1:], arrays[0]) for arrays in zip(*totals, strict=True)) if totals else None
 
@@ -280,12 +280,12 @@ class DaskFitData(FitData):
         self, parts: list[Any], lengths: list[int], n_classes: int, dtype: np.dtype[Any], total_weight: float
     ) -> None:
         self.parts, self.lengths, self.n_classes = parts, lengths, n_classes
-        self.dtype, self.total_weight = dtype, total_weight  # the type in which the core reads the logits
+        self.dtype, self.total_weight = dtype, total_weight  # the core reads the logits as this type
         self.n_rows = sum(lengths)
 
     @property
     def thinning(self) -> int:
-        """The largest ratio of rows to subsample, which the workers keep."""
+        """The largest ratio of all rows to a subsample, since workers keep the subsample in memory."""
         return thinning_of(self.n_rows, self.n_classes, self.dtype)
 
     @property
@@ -299,7 +299,7 @@ class DaskFitData(FitData):
         return result
 
     def quantiles(self, values: Values, shares: Vector, tie: float = 0.0) -> Quantiles:
-        """Return quantiles over all rows: the parts give sketches, then the numbers near the quantiles."""
+        """Return quantiles over all rows: parts return sketches, then the numbers near the quantiles."""
         if not len(shares):
             return Quantiles(np.empty(0), np.empty(0))
         sketches = self._compute("sketch", self._tasks("sketch", lambda *rows: Sketch.of(*values(*rows))))
@@ -325,7 +325,7 @@ class DaskFitData(FitData):
         return DaskObjective(self, build)
 
     def every(self, step: int) -> DaskFitData:
-        """Return one of each `step` rows, the same for any parts, kept on the workers."""
+        """Return every `step`-th row, independent of the parts, kept on the workers."""
         if step == 1:
             return self
         starts = np.cumsum([0, *self.lengths])
@@ -344,12 +344,12 @@ class DaskFitData(FitData):
         return DaskFitData(kept, merged_lengths, self.n_classes, self.dtype, float(weight))
 
     def transformed(self, transform: Transform) -> DaskFitData:
-        """Return rows with transformed logits, which each pass computes again where the rows are."""
+        """Return rows with transformed logits, which each pass computes again on the workers."""
         parts = self._tasks("transform", transform, _transform)
         return DaskFitData(parts, self.lengths, self.n_classes, self.dtype, self.total_weight)
 
     def _tasks(self, name: str, job: Any, run: Callable[..., Any] = _run) -> list[Any]:
-        """Return one task per part, which runs the job with it; their names show in the dashboard."""
+        """Return one task per part, which runs the job on it; the dashboard shows the names of tasks."""
         token, task = uuid4().hex, delayed(run, pure=False)
         return [
             task(job, part, self.n_rows * self.n_classes, dask_key_name=f"temperance-{name}-{token}-{i}")
@@ -364,7 +364,7 @@ class DaskFitData(FitData):
 
 
 class DaskObjective(Objective):
-    """The mean over rows in parts of an objective, with a prior that belongs to no part."""
+    """The mean of an objective over rows in parts, with a prior that belongs to no part."""
 
     def __init__(self, sample: DaskFitData, build: Build, prior: Prior | None = None) -> None:
         super().__init__(sample.total_weight, sample.dtype, prior)
@@ -376,7 +376,7 @@ class DaskObjective(Objective):
         return self.sample.passes
 
     def every(self, step: int) -> DaskObjective:
-        """Return the objective of one of each `step` rows, with the same prior."""
+        """Return the objective of every `step`-th row, with the same prior."""
         return DaskObjective(self.sample.every(step), self.build, self.prior)
 
     def temperature_quantiles(self, theta: Vector, shares: Vector) -> Vector:
@@ -403,7 +403,7 @@ class DaskObjective(Objective):
 
 
 def _groups(lengths: NDArray[np.intp], row_bytes: int) -> list[list[int]]:
-    """Return runs of parts that are large enough together, those without rows left out."""
+    """Return runs of parts that are large enough together, without empty parts."""
     groups: list[list[int]] = []
     filled = MERGED_BYTES
     for i in np.flatnonzero(lengths):

@@ -25,7 +25,7 @@ from temperance.inputs.probabilities import LowEnd, divide_by_sums
 
 log = logging.getLogger("temperance")
 
-_TYPES = {**dict.fromkeys(ONE_PER_ROW, np.float64), "predict": np.intp}  # of what is one number for each row
+_TYPES = {**dict.fromkeys(ONE_PER_ROW, np.float64), "predict": np.intp}  # of methods with one number per row
 
 
 def apply(model: Model, method: str, logits: Any, dim: int = -1, from_probs: bool | None = None) -> da.Array:
@@ -99,9 +99,9 @@ def map_probabilities(
     probs : Dask array or data frame
         Probabilities, (N, K).
     floor : float, or None
-        What smaller probabilities are raised to.
+        Smaller probabilities are raised to this value.
     renormalise : bool
-        Whether the function divides each row by its sum, so that the default floor is that of such rows.
+        Whether the function divides each row by its sum; if so, the default floor is computed after it.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def map_probabilities(
 
 
 def floor_of(probs: Any, *, renormalise: bool | None = False) -> da.Array:
-    """Return the floor of all rows, a number to be computed.
+    """Return the floor of all rows, as a number that Dask has yet to compute.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def _low_end(block: Any, renormalise: bool | None) -> LowEnd | None:
 
 
 class DaskProbabilityRows(ProbabilityRows):
-    """The probabilities of a model for the blocks of a collection: only sums over rows leave the workers.
+    """A model's probabilities for the blocks of a collection: only sums over rows leave the workers.
 
     `adapt` uses it for a Dask collection.
 
@@ -194,7 +194,7 @@ class DaskProbabilityRows(ProbabilityRows):
         return Sums(*total)
 
     def every(self, step: int) -> ProbabilityRows:
-        """Return one of each `step` rows, in memory."""
+        """Return every `step`-th row, in memory."""
 
         def take(block: Any, start: int) -> NDArray[Any]:
             rows = np.asarray(block)

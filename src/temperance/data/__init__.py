@@ -1,4 +1,4 @@
-"""Where logits come from: files, a built-in task, and a simulator whose true probabilities are known."""
+"""Sources of logits: files, a built-in task, and a simulator whose true probabilities are known."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from temperance.data.rows_file import RowFile, open_rows
     from temperance.data.tasks import demo_task, simulate
 
-# Imported on first use: the simulator needs no files, and the help of a command needs no NumPy.
+# Imported on first use: the simulator needs no files, and a command's help needs no NumPy.
 _PLACES = {
     "RowFile": "rows_file",
     "demo_task": "tasks",

@@ -1,6 +1,6 @@
 """An array in a file that has not been read yet: its shape and type, and its rows in order, block by block.
 
-Blocks are read, not mapped: the pages of a memory map may stay in memory as long as it exists, and a pass
+Blocks are read, not mapped: the pages of a memory map can stay in memory as long as it exists, and a pass
 over a file larger than memory must not keep what it has read.
 """
 
@@ -20,8 +20,8 @@ from temperance.errors import InputError, Remedy, file_error, rows_from
 from temperance.files import filled_array
 from temperance.inputs.validation import check_number
 
-FILL_BYTES = 1 << 24  # read at a time if the whole array is needed
-TEXT_ROWS = 1 << 16  # of a column of text, at a time
+FILL_BYTES = 1 << 24  # bytes read at a time if the whole array is needed
+TEXT_ROWS = 1 << 16  # rows of a text column read at a time
 TEXT = np.dtype("U")
 """The type of an array of text whose width is not known before it is read."""
 
@@ -67,7 +67,7 @@ class LazyArray(ABC):
             raise self.file_error("must be an array with rows; found a single number.")
 
     def blocks(self, rows: int) -> Iterator[NDArray[Any]]:
-        """Yield all rows in order, in blocks of `rows` rows; the last block may be smaller."""
+        """Yield all rows in order, in blocks of `rows` rows; the last block can be smaller."""
         check_number("rows", rows, ">= 1", lambda number: number >= 1, whole=True)
         self.check_numbers()
         return self._blocks(rows)
@@ -78,7 +78,7 @@ class LazyArray(ABC):
         return self._array()
 
     def labels(self) -> NDArray[Any]:
-        """Return the whole array, which may hold text: class names or row names."""
+        """Return the whole array, including text: class names or row names."""
         if self.dtype.kind != "U":
             self.check_numbers()
         return self._array()
@@ -169,7 +169,7 @@ class RowsOfArray(LazyArray):
 
 
 class MappedArray(LazyArray):
-    """An array whose bytes are the same in the file as in memory, from `offset` on."""
+    """An array whose bytes in the file, starting at `offset`, are the same as in memory."""
 
     def __init__(
         self,

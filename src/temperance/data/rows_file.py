@@ -1,8 +1,8 @@
-"""A file of logits or probabilities, with its labels: what the commands read.
+"""A file of logits or probabilities with its labels, as the commands read it.
 
 A file has the keys `logits` or `probs`, and `labels`. A task file has two sets of rows: `logits_val` or
 `probs_val`, `labels_val`, and the same with `_test`. An array with another name, or without one, is used if
-the caller says what it is.
+the caller names its kind.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class RowFile:
     kind : {"logits", "probs"}
         What the numbers are.
     labels : array of shape (N,), or None
-        Column of the right class of each row; None if the labels were not read.
+        Column of the true class of each row; None if the labels were not read.
     stored : LazyArray
         The array, which is read block by block.
     class_names : tuple of str, or None
@@ -61,11 +61,11 @@ class RowFile:
     stored_groups, stored_by : LazyArray, or None
         The group of each row, such as its patient; and the value by which rows are scored separately.
     calibrated_by : str, or None
-        The calibrator that made these probabilities, if the file says so.
+        The calibrator that made these probabilities, if the file names one.
     floor : float, or None
         Smaller probabilities are raised to this value; None means the floor of the rows themselves.
     raises : bool, or None
-        Whether there are smaller ones; None if that is not known.
+        Whether any probability is smaller; None if unknown.
     length_normalised : bool, or None
         For samples of lm-evaluation-harness: whether log-likelihoods are divided by the length of the
         answers. None for other files.
@@ -120,12 +120,12 @@ class RowFile:
 
     @classmethod
     def open(cls, path: Path, options: ReadOptions, *, need_labels: bool = True) -> RowFile:
-        """Open a file as the options say. Missing labels are an error only if they are needed."""
+        """Open a file with some options. Missing labels raise an error only if they are needed."""
         for name, times in Counter(options.classes or ()).items():
             if not name or times > 1:
                 what = f"{name!r} more than once" if name else "an empty one"
-                raise InputError(f"classes must be different names, one for each class; found {what}.")
-        # The label column is one of the file with the labels.
+                raise InputError(f"classes must be different names, one per class; found {what}.")
+        # The label column belongs to the file with the labels.
         own = options if options.labels is None else replace(options, label_column=None)
         members = open_members(path, own)
         part = _choose_part(path, members, options)
@@ -142,7 +142,7 @@ class RowFile:
             ids = None
         calibrated_by, mark = None, members.get(MARK_KEY)
         if mark is not None:
-            calibrated_by = "a calibrator"  # whatever the cells hold
+            calibrated_by = "a calibrator"  # if the cell cannot be read
             with suppress(InputError):
                 calibrated_by = str(next(mark._blocks(1)).ravel()[0])
         rows = cls(path, stored.key, kind, None, stored, names, labels, ids, calibrated_by, options.floor)
@@ -164,9 +164,9 @@ class RowFile:
         return rows.with_labels() if need_labels or options.labels is not None else rows
 
     def with_labels(self) -> RowFile:
-        """Return the rows with their labels read; raise if these are not valid."""
-        assert self.stored_labels is not None  # ask has_labels
-        # Members of a zip archive may not be aligned; compiled loops need aligned labels.
+        """Return the rows with their labels read; raise if a label is invalid."""
+        assert self.stored_labels is not None  # the caller checks has_labels
+        # Members of a zip archive are not always aligned, and compiled loops need aligned labels.
         array = np.require(self.stored_labels.labels(), requirements="A")
         if self.class_names == MARK_CLASSES:
             array = from_marks(array)
@@ -266,7 +266,7 @@ class RowFile:
         return values if self.kept is None else values[self.kept]
 
     def blocks(self, rows: int) -> Iterator[NDArray[Any]]:
-        """Yield the stored numbers in order, in blocks of `rows` rows; the last block may be smaller."""
+        """Yield the stored numbers in order, in blocks of `rows` rows; the last block can be smaller."""
         return self.stored.blocks(rows)
 
     def array(self) -> NDArray[Any]:
@@ -274,7 +274,7 @@ class RowFile:
         return self.stored.array()
 
     def logit_blocks(self, rows: int) -> Iterator[NDArray[Any]]:
-        """Yield logits in order, as `blocks` does; for probabilities their logarithms, with zeros raised."""
+        """Yield logits in order, as `blocks` does: logarithms of probabilities, with zeros raised."""
         start, floor = 0, self.floor
         if self.kind == "probs" and floor is None:
             floor = self.low_end().floor
@@ -285,7 +285,7 @@ class RowFile:
             start += len(block)
 
     def logits(self) -> NDArray[Any]:
-        """Return all logits; for probabilities they are computed block by block into scratch space."""
+        """Return all logits; those from probabilities are computed block by block into scratch space."""
         if self.kind == "logits" and self.stored.dtype.kind == "f":
             return self.array()
         return filled_array(self.shape, self.dtype, self.logit_blocks(self._rows_at_once()))
@@ -306,7 +306,7 @@ class RowFile:
     def with_floor(self, floor: float, *, raises: bool | None = None) -> RowFile:
         """Return the same rows with smaller probabilities raised to `floor`; 0 raises none.
 
-        `raises` is whether there are any, if that is known.
+        `raises` is whether there are any smaller ones, if that is known.
         """
         return replace(self, floor=floor, raises=raises)
 
@@ -341,28 +341,28 @@ def open_rows(
     part : {"val", "test"}, optional
         Which rows of a task file.
     kind : {"logits", "probs"}, optional
-        What the file holds, if its keys do not say it, or if it holds both.
+        What the file holds, if its keys do not tell, or if it holds both.
     labels : path, optional
         Another file with the labels.
     need_labels : bool
-        Whether missing labels are an error. If False, those of `path` are not read, since they may be
-        unknown; those of a file given as `labels` are still read.
+        Whether missing labels raise an error. If False, labels in `path` are not read, since they might be
+        unknown; a file given as `labels` is still read.
     classes : sequence of str, or names separated by commas; optional
         Names of the classes, if the file has none. If the columns of a table have such names, these columns
         are used in this order.
     label_column, id_column : str, optional
-        The column of a table with the labels, if it is not called label, target, y, class or truth; and the
-        one with the row names, if it is not a first column without a name.
+        The table column with the labels, if its name is not label, target, y, class or truth; and the column
+        with the row names, if it is not a first column without a name.
     group_column, by : str, optional
-        The column or array with the group of each row, if it is not called groups; and the one whose values
-        are scored separately.
+        The column or array with the group of each row, if its name is not groups; and the column or array
+        whose values are scored separately.
     floor : float, optional
-        Smaller probabilities are raised to this value before the logarithm, as in `logits_from_probs`; by
-        default it is found in one more pass over the file.
+        Smaller probabilities are raised to this value before the logarithm, as in `logits_from_probs`. By
+        default, one more pass over the file finds it.
     length_normalised : bool
         Divide the log-likelihoods in samples of lm-evaluation-harness by the characters of the answers.
     renormalise : bool
-        Divide each row of probabilities by its sum: for rounded ones, percentages or votes.
+        Divide each row of probabilities by its sum: for rounded probabilities, percentages or votes.
     dim : int, optional
         The axis of the classes in an array with more than two axes: 1 for pixels (N, K, H, W), 2 for tokens
         (N, T, K). Every pixel or token is a row; the entries of the first axis are their groups.
@@ -424,7 +424,7 @@ def parts(path: str | Path) -> tuple[str, ...]:
 
 
 def parts_of(members: dict[str, LazyArray]) -> tuple[str, ...]:
-    """Return which sets of rows a task file has."""
+    """Return the sets of rows that a task file has."""
     return tuple(part for part in PARTS if f"logits_{part}" in members or f"probs_{part}" in members)
 
 
@@ -447,7 +447,7 @@ def _choose_scores(
 ) -> tuple[str, LazyArray, tuple[int, ...], int | None]:
     """Return whether logits or probabilities, their rows, the shape in the file, and the axis of the classes.
 
-    The axis is that of an array with more than two axes. Raise unless the rows are an (N, K) or (N,) array.
+    The axis is None for one or two axes. Raise unless the rows are an (N, K) or (N,) array.
     """
     kind, said = ("probs", "from_probs") if options.from_probs else (options.kind, "kind")
     suffix = f"_{part}" if part else ""
@@ -479,11 +479,11 @@ def _choose_scores(
         shape = shape[:1]
         stored = ChangedArray(stored, lambda block: block[:, 0], shape)
     if len(shape) == 2 and shape[1] < 2:
-        advice = "Save a column for each class."
+        advice = "Save one column per class."
     elif shape[0] == 0:
         advice = "Save at least one row."
     if advice:
-        wanted = f"{found} must be an (N, K) array, a row for each prediction and a column for each class"
+        wanted = f"{found} must be an (N, K) array, one row per prediction and one column per class"
         raise stored.file_error(f"{wanted}; found shape {shape}. {advice}")
     return found, stored, whole, dim
 
@@ -540,7 +540,7 @@ def _beside(
     name: str | None,
     leading: tuple[int, ...],
 ) -> LazyArray | None:
-    """Return the values beside the scores under `key`, or under the name that the user gives an array."""
+    """Return an array with one value per row, by its key or by the name that the user passes."""
     is_table = format_of(path) in TABLES
     wanted = key if is_table or name is None else name
     found = members.get(f"{wanted}_{part}" if part else wanted)
@@ -555,9 +555,9 @@ def _beside(
 
 
 def _refuse_doubtful(stored: LazyArray, kind: str, known: tuple[str, ...] | None) -> None:
-    """Raise if a column of a table without logit or prob columns is hardly a class; a known class is one.
+    """Raise if a column of a table without logit or prob columns is unlikely to be a class.
 
-    The sums of probabilities tell, so their columns need only have suitable names.
+    Known classes are fine. For probabilities the sums of the rows tell, so only names are checked.
     """
     rows = next(stored.blocks(MAX_COMPARED_ROWS), np.empty(0)) if kind == "logits" else np.empty(0)
     found = doubtful_columns(stored.columns, rows)
@@ -566,14 +566,14 @@ def _refuse_doubtful(stored: LazyArray, kind: str, known: tuple[str, ...] | None
         rest = [name for name in stored.columns if name not in doubtful]
         chosen = dict.fromkeys(joined(names) for names in (rest, stored.columns) if len(names) > 1)
         raise stored.file_error(
-            f"column {doubtful[0]!r} may not be the scores of a class: {found[doubtful[0]]}. Drop it, or say "
-            "which columns are the classes.",
+            f"column {doubtful[0]!r} might not be the scores of a class: {found[doubtful[0]]}. Drop it, or "
+            "name the columns of the classes.",
             Remedy("classes", tuple(chosen)),
         )
 
 
 def _is_default_kind(members: dict[str, LazyArray], stored: LazyArray, options: ReadOptions) -> bool:
-    """Say whether the file has the classes of a calibrator, and numbers like those that it was fitted to."""
+    """Say whether the file has a calibrator's classes, and the kind of scores that it was fitted on."""
     if _own_names(members, stored) != options.default_classes:
         return False
     rows = next(stored.blocks(INSPECTED_ROWS), np.empty(0))
@@ -581,9 +581,9 @@ def _is_default_kind(members: dict[str, LazyArray], stored: LazyArray, options: 
 
 
 def _own_names(members: dict[str, LazyArray], stored: LazyArray) -> tuple[str, ...] | None:
-    """Return the names of the classes in the file: those of the columns, or of an array.
+    """Return the class names in the file: the names of the columns, or an array.
 
-    Numbers of another shape, such as the number of classes, are not names.
+    An array of another shape, such as the number of classes, holds no names.
     """
     names, n_classes = stored.class_names, stored.shape[1] if len(stored.shape) == 2 else 2
     for key in CLASS_KEYS:
@@ -596,7 +596,7 @@ def _own_names(members: dict[str, LazyArray], stored: LazyArray) -> tuple[str, .
 def _class_names(
     path: Path, members: dict[str, LazyArray], stored: LazyArray, options: ReadOptions
 ) -> tuple[str, ...] | None:
-    """Return the names of the classes: those of the file, given by the user, or known otherwise."""
+    """Return the class names: from the file, from the user, or known otherwise."""
     n_classes = stored.shape[1] if len(stored.shape) == 2 else 2
     names, given = _own_names(members, stored), options.classes
     if names is not None:
@@ -608,7 +608,7 @@ def _class_names(
     check_number_of_classes(path, n_classes, given)
     if names is not None:
         raise file_error(
-            path, f"classes must be those of the file: {listed(names)}; found {listed(given)}.",
+            path, f"classes must match the file, which has {listed(names)}; found {listed(given)}.",
             remedy=Remedy("classes"),
         )  # fmt: skip
     return given
@@ -617,10 +617,11 @@ def _class_names(
 def _find_labels(
     path: Path, members: dict[str, LazyArray], part: str | None, options: ReadOptions, *, required: bool
 ) -> LazyArray | None:
-    """Return where the labels are, in the file of the scores or in another; None if there are none.
+    """Return the array of the labels, in the file of the scores or in another; None if there is none.
 
-    In a table they are the label column, whatever others hold; the error for a table without one lists them
-    all. Numbers in a table have no type, so a single column holds labels only if its name says so.
+    In a table, only the label column holds labels; the error for a table without one lists all columns.
+    Numbers in a table have no type, so a single column holds labels only if it has the name of a label
+    column.
     """
     key = f"labels_{part}" if part else "labels"
     if options.labels is not None:

@@ -1,12 +1,12 @@
-"""Tasks without a file: the one that comes with the package, and a classifier whose true posterior is known.
+"""Tasks without a file: the built-in task, and simulated classifiers whose true posterior is known.
 
-The first is for first steps and examples; DEMO.md says what it is. The second is for teaching and for tests:
-each row draws true logits u = c_i g with g ~ N(0, I) and its own difficulty c_i, and its label from
-softmax(u), so softmax(u) is the true posterior. The logits of the classifier are z = T u, with
+The built-in task is for first steps and examples; DEMO.md describes it. Simulated tasks are for teaching and
+for tests. Each row draws true logits u = c_i g with g ~ N(0, I) and its own difficulty c_i, and its label
+from softmax(u), so softmax(u) is the true posterior. The classifier's logits are z = T u, with
 
     log T = log(temperature) + entropy_slope (log Hbar(u) - mean) + class_spread * e_top,     e ~ N(0, 1)
 
-so overconfidence depends on the entropy of a row and on its predicted class. z / T is perfectly calibrated.
+so overconfidence depends on a row's entropy and on its predicted class. z / T is perfectly calibrated.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class SimulatedTask:
     logits : array of shape (N, K)
         The classifier's logits.
     labels : array of shape (N,)
-        Column of the right class of each row.
+        Column of the true class of each row.
     probabilities : array of shape (N, K)
         The true probabilities, from which the labels were drawn.
     temperatures : array of shape (N,)
@@ -100,7 +100,7 @@ def simulate(
     true_logits = difficulty[:, None] * rng.standard_normal((n_rows, n_classes))
     probabilities = softmax(true_logits, axis=1)
     below = probabilities.cumsum(axis=1) < rng.random((n_rows, 1))
-    labels = np.minimum(below.sum(axis=1), n_classes - 1)  # a draw from each row
+    labels = np.minimum(below.sum(axis=1), n_classes - 1)  # one draw per row
     entropy = -np.sum(probabilities * np.log(np.maximum(probabilities, 1e-300)), axis=1)
     log_entropy = np.log(np.maximum(entropy, 1e-9))
     log_t = np.log(temperature) + entropy_slope * (log_entropy - log_entropy.mean())
@@ -139,7 +139,7 @@ class Task:
 
 
 def demo_task() -> Task:
-    """Return the built-in task: 5000 rows to calibrate on, 10000 test rows, 10 classes.
+    """Return the built-in task: 5,000 rows to calibrate on, 10,000 test rows, 10 classes.
 
     Examples
     --------

@@ -28,12 +28,12 @@ Put = Callable[..., Any]
 """Writes the next rows, with ids before them and labels and decisions behind: lists of arrays."""
 DECISION = "decision"
 """The column, or array, of decisions."""
-_GROUP_BYTES = 1 << 25  # in a row group of a .parquet: each row group needs an entry for every column
+_GROUP_BYTES = 1 << 25  # per row group of a .parquet: each row group has an entry per column
 
 
 @dataclass
 class Writer:
-    """Writes blocks of rows, in order; `labels` and `ids` hold one array each, or none."""
+    """Writes blocks of rows, in order; `labels` and `ids` are lists of one array, or empty."""
 
     key: str
     shape: tuple[int, ...]
@@ -46,7 +46,7 @@ class Writer:
     decided: bool = False
     """Whether each block comes with its decisions."""
     put: Put = field(init=False)
-    """That of the format."""
+    """The function of the format."""
     n_written: int = field(default=0, init=False)
 
     def columns(self) -> list[str]:
@@ -125,7 +125,7 @@ def open_writer(
     dtype : dtype
         Type of the numbers.
     labels : array-like of shape (N,), optional
-        Columns of the right classes; of an array with more axes, in its shape without the classes.
+        Columns of the true classes; of an array with more axes, in its shape without the classes.
     class_names : sequence of str, optional
         Names of the columns of a table, and of its labels.
     ids : array-like of shape (N,), optional
@@ -137,7 +137,7 @@ def open_writer(
     decided : bool
         Whether each block comes with its decisions.
     overwrite : bool
-        Whether an existing file may be replaced.
+        Whether to replace an existing file.
 
     Examples
     --------
@@ -167,18 +167,18 @@ def open_writer(
 
 def _one_for_each_row(what: str, array: NDArray[Any] | None, shape: tuple[int, ...]) -> list[NDArray[Any]]:
     if array is not None and array.shape[:1] != shape[:1]:
-        raise ValueError(f"{what} must be one for each of the {shape[0]} rows; found shape {array.shape}.")
+        raise ValueError(f"{what} must have one value per row, {shape[0]}; found shape {array.shape}.")
     return [] if array is None else [array]
 
 
 def check_output(path: str | Path, *, labels: bool = False, overwrite: bool = False) -> None:
-    """Raise unless `open_writer` can write `path`: to call before the work begins."""
+    """Raise unless `open_writer` can write `path`; call it before the work begins."""
     path = Path(path)
     suffix = path.suffix.lower()
     if suffix not in WRITERS:
         raise file_error(path, f"must be one of {', '.join(WRITERS)} to be written; found {path.suffix!r}.")
     if labels and suffix == ".npy":
-        raise file_error(path, "a .npy holds one array and cannot hold the labels too. Write a .npz.")
+        raise file_error(path, "a .npy holds one array, so it has no place for labels. Write a .npz.")
     if suffix in (".parquet", ".pq"):
         import_optional("pyarrow.parquet", "io", f"{path}: a {path.suffix} file")
     check_writable(path, overwrite=overwrite)
@@ -281,7 +281,7 @@ def _parquet(file: BinaryIO, table: Writer) -> Iterator[Put]:
             decisions: list[NDArray[np.intp]],
         ) -> None:
             decided = map(table.decision_cells, decisions)
-            held.append((np.array(rows), *ids, *labels, *decided))  # the caller may use its memory again
+            held.append((np.array(rows), *ids, *labels, *decided))  # the caller might reuse its memory
             if sum(len(rows) for rows, *_ in held) >= group_rows:
                 flush()
 

@@ -2,7 +2,7 @@
 
 ======================== ==========================================================================
 ReliabilityDisplay       accuracy against confidence, bin by bin
-ClassReliabilityDisplay  the share of a class against the probability it was given, bin by bin
+ClassReliabilityDisplay  the share of a class against its predicted probability, bin by bin
 ConfidenceDisplay        how confident the correct and the wrong predictions are
 TemperatureDisplay       the temperature against the entropy of a row: the best one, and each method's
 ClassTemperatureDisplay  the same by true class
@@ -13,8 +13,8 @@ DifferencesDisplay       the log loss (NLL) of all methods minus the lowest, row
 GapsDisplay              confidence minus accuracy by group, such as the hospital
 ======================== ==========================================================================
 
-The numbers are fields. A chart has limits, labels, caption and marks: the HTML report draws the same one
-without matplotlib. `plot(ax)` draws on the axes given, or on a new figure, and returns the axes.
+The numbers are fields. A chart has limits, labels, a caption and marks; the HTML report draws the same chart
+without matplotlib. `plot(ax)` draws on the given axes, or on a new figure, and returns the axes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Charts with matplotlib, which is imported only when a chart is drawn."""
+"""Draw charts with matplotlib, which is imported only when a chart is drawn."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def _of_matplotlib(name: str) -> ModuleType:
 
 
 def plot_chart(chart: Chart, ax: Axes | None) -> Axes:
-    """Draw on the axes given, or with the caption on a new figure that a notebook shows."""
+    """Draw on the given axes or, with the caption, on a new figure that a notebook shows."""
     if ax is not None:
         return _with_legend(ax, chart)
     width, height = chart.size
     caption = textwrap.fill(chart.caption, int(15 * width))
-    size = (width, height + 0.17 * (1 + caption.count("\n")))  # inches for each line of it
+    size = (width, height + 0.17 * (1 + caption.count("\n")))  # inches per line of the caption
     figure = _of_matplotlib(".pyplot").figure(figsize=size, layout="constrained")
     figure.supxlabel(caption, fontsize="small", parse_math=False)
     if chart.below is None:
@@ -66,10 +66,10 @@ def _with_legend(ax: Axes, chart: Chart) -> Axes:
 
 
 def draw_chart(ax: Axes, chart: Chart) -> None:
-    """Draw the marks, and set limits, ticks, labels and title as the chart says."""
+    """Draw the marks of a chart, and set its limits, ticks, labels and title."""
     _set_axis(ax, "x", chart.x)
     _set_axis(ax, "y", chart.y)
-    ink = _of_matplotlib("").rcParams["text.color"]  # as the page does: white on black, black on white
+    ink = _of_matplotlib("").rcParams["text.color"]  # as on the page: white on black, black on white
     for order, mark in enumerate(chart.marks):
         colour = method_style(mark.method).colour if mark.method else ink
         look = {"color": colour, "zorder": 2 + order / 100, "label": mark.label or "_"}
@@ -104,7 +104,7 @@ def _draw_line(ax: Axes, mark: Line, look: dict[str, Any]) -> None:
         look |= {"linestyle": "--", "linewidth": 1.0}
     if mark.method:
         look["linestyle"] = method_style(mark.method).dash
-    many = len(mark.x) > 100  # so close that their markers would hide the line
+    many = len(mark.x) > 100  # their markers would hide the line
     ax.plot(mark.x, mark.y, **look, **({} if many or mark.faint else _marker(mark, 5)))
 
 
@@ -116,12 +116,12 @@ def _draw_dots(ax: Axes, mark: Dots, look: dict[str, Any]) -> None:
     if not mark.fine:
         ax.plot(mark.x, mark.y, linestyle="", **look, **_marker(mark, 4))
         return
-    # In a vector format they become one image: thousands of shapes would be slow to open.
+    # In a vector format dots become one image: thousands of shapes would be slow to open.
     dots: dict[str, Any] = {"marker": "o", "markeredgewidth": 0, "linestyle": "", "rasterized": True}
     ax.plot(
         mark.x, mark.y, markersize=1.5, alpha=0.15 if mark.faint else 0.5, **dots, **{**look, "label": "_"}
     )
-    if mark.label:  # as large and as dark as the legend needs them
+    if mark.label:  # large and dark enough for the legend
         ax.plot([], [], markersize=4, alpha=0.4 if mark.faint else 1.0, **dots, **look)
 
 

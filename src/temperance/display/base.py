@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Display:
-    """A figure as plain numbers; what belongs to a method is in a dict by its name."""
+    """A figure as plain numbers; numbers of methods are in dicts by method name."""
 
     def chart(self) -> Chart:
         """Return the chart to draw."""
@@ -29,7 +29,7 @@ class Display:
 
     @property
     def caption(self) -> str:
-        """What the figure shows, in words."""
+        """A description of the figure."""
         return self.chart().caption
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -50,7 +50,7 @@ def chosen(methods: Sequence[str] | None, known: Iterable[str], default: Sequenc
     if unknown:
         raise InputError(f"methods must be among {', '.join(listed)}; found {unknown[0]!r}.")
     if not methods:
-        raise InputError(f"methods must name at least one of {', '.join(listed)}; found none.")
+        raise InputError(f"methods is empty. Name at least one of {', '.join(listed)}.")
     return list(dict.fromkeys(methods))
 
 

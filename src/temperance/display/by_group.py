@@ -1,4 +1,4 @@
-"""Confidence minus accuracy for each value of `by`, such as the hospital, with intervals."""
+"""Confidence minus accuracy per value of `by`, such as the hospital, with intervals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from temperance.metrics import Evaluation
 if TYPE_CHECKING:
     from temperance.monitoring import Check
 
-MAX_VALUES = 30  # that a figure has room for: those with the most evidence of a gap
+MAX_VALUES = 30  # a figure has room for so many: the values with the most evidence of a gap
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +26,7 @@ class GapsDisplay(Display):
     Attributes
     ----------
     values : tuple of str
-        M of them, at most 30: those with the most evidence of a gap.
+        M values, at most 30: those with the most evidence of a gap.
     gap, low, high : arrays of shape (M,)
         Confidence minus accuracy with its interval, in natural units: above 0 is overconfident.
     words : str
@@ -54,7 +54,7 @@ class GapsDisplay(Display):
     def from_evaluation(cls, evaluation: Evaluation | Check) -> Self:
         """Use the gaps of an evaluation with `by`, or of a check."""
         if evaluation.by_group is None:
-            raise InputError("an evaluation must have values of `by`; found none. Pass by=... to evaluate.")
+            raise InputError("the evaluation has no values of `by`. Pass by=... to evaluate.")
         found = sorted(evaluation.by_group.values[:MAX_VALUES], key=lambda one: -one.gap.value)
         gap, low, high = (
             np.array([getattr(one.gap, end) for one in found]) for end in ("value", "low", "high")
@@ -62,7 +62,7 @@ class GapsDisplay(Display):
         return cls(tuple(one.value for one in found), gap, low, high, evaluation.by_group.words)
 
     def chart(self) -> Chart:
-        """Return a dot with its interval for each value, and a line at 0, where confidence is accuracy."""
+        """Return one dot with its interval per value, and a line at 0, where confidence equals accuracy."""
         gap, low, high = (100 * numbers for numbers in (self.gap, self.low, self.high))
         at = np.arange(len(gap), dtype=np.float64)
         tips = [

@@ -1,6 +1,6 @@
 """A figure before it is drawn: axes with limits, labels and ticks, marks in order, title and caption.
 
-Limits leave out a few extreme values, which would stretch an axis: one bad method, one diverged draw.
+Limits exclude a few extreme values, such as one bad method or one diverged draw, which would stretch an axis.
 
 A display builds a chart; matplotlib (`axes.py`) and the page's SVG (`report/svg.py`) draw it. Everything that
 a reader could compare between the two is defined here, so both show the same.
@@ -84,7 +84,7 @@ class Band(Mark):
 
 @dataclass(frozen=True, eq=False)
 class Dots(Mark):
-    """Points that no line joins; `fine` ones are many."""
+    """Points without a line; `fine` means many small ones."""
 
     x: Vector
     y: Vector
@@ -93,7 +93,7 @@ class Dots(Mark):
 
 @dataclass(frozen=True, eq=False)
 class Intervals(Mark):
-    """Points with intervals along y; `flat` ones are along x."""
+    """Points with intervals along y, or along x if `flat`."""
 
     at: Vector
     value: Vector
@@ -129,7 +129,7 @@ class Text(Mark):
 
 @dataclass(frozen=True, eq=False)
 class Chart:
-    """Axes with marks, drawn in their order. `size` is in inches; `below` shares the x axis."""
+    """Axes with marks, drawn in order. `size` is in inches; `below` is a chart that shares the x axis."""
 
     title: str
     caption: str
@@ -142,7 +142,7 @@ class Chart:
 
 
 def tick_labels(low: float, high: float, *, log: bool = False) -> list[tuple[float, str]]:
-    """Return a few round numbers from `low` to `high`, and each as it is written.
+    """Return a few round numbers from `low` to `high`, each with its label.
 
     Examples
     --------
@@ -153,7 +153,7 @@ def tick_labels(low: float, high: float, *, log: bool = False) -> list[tuple[flo
     if len(ticks) < 2:
         ticks = _linear_ticks(low, high)
     step = min((b - a for a, b in pairwise(ticks)), default=1.0)
-    decimals = max(0, -floor(log10(step) + 1e-9))  # no more than the neighbours need
+    decimals = max(0, -floor(log10(step) + 1e-9))  # no more than neighbours need to differ
     return [
         (tick, short_exponent(f"{tick:,.6g}" if log or abs(tick) >= 1e5 else f"{tick:,.{decimals}f}"))
         for tick in ticks
@@ -194,23 +194,23 @@ def robust_limits(
 ) -> tuple[float, float]:
     """Return limits that contain all values and their intervals, except extreme ones.
 
-    A share `rare` of the values at each end may be extreme. Such a value is left out, or its interval is cut,
+    A share `rare` of the values at each end can be extreme. Such a value is left out, or its interval is cut,
     if it is farther from the others than `reach` times their range. Infinite values are always left out.
 
     Parameters
     ----------
     values : array of shape (N,)
-        What is drawn; nan where there is nothing.
+        Values to draw; nan where there is none.
     low, high : arrays of shape (N,), optional
         Ends of intervals around the values; nan where there is none.
     rare : float
-        The share of the values at each end that may be left out.
+        The largest share of the values at each end to leave out.
     reach : float
-        How far from the others a value is still shown, in units of their range.
+        The largest distance from the others at which a value is shown, in units of their range.
     near : float
-        A distance from the others at which a value is always shown.
+        A distance from the others within which a value is always shown.
     keep : sequence of float
-        Numbers that are always inside, if they are finite.
+        Numbers that are always inside the limits, if they are finite.
 
     Examples
     --------
@@ -226,13 +226,13 @@ def robust_limits(
     columns = np.stack([values, lows, highs])[:, there]
     left_out = int(rare * columns.shape[1])
     kept = [number for number in keep if np.isfinite(number)]
-    # Without the extreme ones, the ends of the others:
+    # The ends of all values except extreme ones.
     bottom = min([*kept, *np.sort(columns[1])[left_out : left_out + 1]], default=0.0)
     top = max([*kept, *np.sort(columns[2])[::-1][left_out : left_out + 1]], default=0.0)
-    room = max(reach * (top - bottom), near) or np.inf  # others that are all the same cannot be squeezed
+    room = max(reach * (top - bottom), near) or np.inf  # if the others are all the same, keep everything
     shown = (columns >= bottom - room) & (columns <= top + room)
-    drawn = np.concatenate([[bottom, top], columns[shown & shown[0]]])  # an end with its value
-    margin = MARGIN * max(np.ptp(drawn), 1e-3)  # also where all values are the same
+    drawn = np.concatenate([[bottom, top], columns[shown & shown[0]]])  # an end only with its value
+    margin = MARGIN * max(np.ptp(drawn), 1e-3)  # a margin even if all values are the same
     return float(drawn.min() - margin), float(drawn.max() + margin)
 
 
@@ -277,7 +277,7 @@ def shorten(name: str, most: int) -> str:
 
 
 def metric_in_words(metric: str) -> str:
-    """Return the name of a metric as it is written; one of the user's own keeps its name.
+    """Return the name of a metric as text; the user's own metrics keep their names.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The log loss (NLL) by the number of labels, which shows whether more would help."""
+"""The log loss (NLL) by the number of labels, which shows whether more labels would help."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from temperance.core.arrays import Vector
 from temperance.display.base import Display, chosen
 from temperance.display.chart import WIDE, Axis, Band, Chart, Line, Mark, Rule, Text, robust_limits
 
-_RARE = 0.5  # the share of the means that may be far too high: with few rows, several methods are
+_RARE = 0.5  # largest share of the means outside the limits: with few rows, several methods are far too high
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,10 +64,10 @@ class LearningCurveDisplay(Display):
         )
 
     def chart(self) -> Chart:
-        """Return a line for each method, with a band of one standard error."""
+        """Return one line per method, with a band of one standard error."""
         columns = (self.mean, self.low, self.high)
         mean, low, high = (np.concatenate([[self.uncalibrated], *one.values()]) for one in columns)
-        lowest = float(np.fmin.reduce(mean))  # which ignores nan
+        lowest = float(np.fmin.reduce(mean))  # fmin ignores nan
         limits = robust_limits(mean, low, high, rare=_RARE, keep=[lowest])
         sizes = np.array(self.sizes, np.float64)
         label = method_style(UNCALIBRATED).label

@@ -1,7 +1,7 @@
-"""The effect of a map of log-probabilities on a probability: of `mono`, and of `bayes` before T(z).
+"""The effect of a map of log-probabilities on a probability, for `mono`, and for `bayes` before T(z).
 
 With e = -log of a probability at the reference temperature T0, and U the map, the figure shows exp(-U(e)):
-the probability after the map, relative to a top class that was near 1. On the diagonal nothing changes.
+the probability after the map, relative to a top class near 1. On the diagonal nothing changes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from temperance.errors import InputError
 _MIN_BEFORE = 1e-6  # probability before the map
 _MIN_AFTER = 1e-9  # probability after the map: lower ones are left out
 _DEVIATIONS = 2.0
-_TOLD = 1e-3  # the probability whose mapped value is in the caption
+_TOLD = 1e-3  # the caption gives the mapped value of this probability
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +39,8 @@ class ProbabilityMap:
         """Read the map of a fitted calibrator."""
         if not has_map(calibrator):
             raise InputError(
-                "the calibrator must have a map of probabilities, as mono and bayes have; found "
-                f"{type(calibrator).__name__} without one. Fit MonotoneScaling or BayesianTemperatureScaling."
+                "the calibrator must have a map of probabilities, as mono and bayes do; "
+                f"{type(calibrator).__name__} has none. Fit MonotoneScaling or BayesianTemperatureScaling."
             )
         fitted = calibrator.parameters()
         slopes = fitted["map_slopes"]
@@ -48,9 +48,9 @@ class ProbabilityMap:
         return cls(float(fitted["reference"]), fitted["map_knots"], slopes, np.asarray(errors))
 
     def apply(self, probability: Vector, deviations: float = 0.0) -> Vector:
-        """Return mapped probabilities, some standard errors above or below.
+        """Return mapped probabilities, shifted by some standard errors.
 
-        The errors of the slopes are assumed independent: a calibrator does not store their covariance.
+        This assumes independent errors of the slopes, since a calibrator does not store their covariance.
         """
         widths = np.append(np.diff(self.knots), np.inf)
         lengths = np.clip(-np.log(probability)[:, None] - self.knots, 0.0, widths)
@@ -60,7 +60,7 @@ class ProbabilityMap:
 
 
 def has_map(calibrator: Any) -> bool:
-    """Say whether a fitted calibrator maps log-probabilities: `bayes` of old files does not."""
+    """Say whether a fitted calibrator maps log-probabilities; `bayes` from old files does not."""
     return isinstance(calibrator, Calibrator) and "map_slopes" in calibrator.parameters()
 
 
@@ -109,7 +109,7 @@ class MapDisplay(Display):
         return cls.from_calibrators({name: fitted[name] for name in chosen(methods, fitted, mapping)})
 
     def chart(self) -> Chart:
-        """Return a line for each map with its knots and its band, and the diagonal."""
+        """Return one line per map with its knots and its band, and the diagonal."""
         before, bottom = np.geomspace(_MIN_BEFORE, 1.0, 121), _MIN_BEFORE
         marks: list[Mark] = [Line(before, before, label="unchanged")]
         for name, one in self.maps.items():
@@ -140,5 +140,5 @@ class MapDisplay(Display):
         return (
             f"A probability of {_TOLD:g} at the best single temperature T0 becomes {told}. Above the dashed "
             "line, probabilities were too small, below it too large, for a top class near 1. Points: where "
-            "the slope may change. Bands: two standard errors, assuming independent slopes."
+            "the slope can change. Bands: two standard errors, assuming independent slopes."
         )

@@ -1,4 +1,4 @@
-"""Bins of confidences as figures: how often predictions of each confidence are correct, and of each class."""
+"""Reliability diagrams: how often predictions of a given confidence are correct, overall and by class."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from temperance.metrics import Reliability, reliability
 from temperance.metrics.bins import binned, check_bins
 from temperance.metrics.predictions import check_fraction
 
-MIN_BIN_ROWS = 5  # the share of fewer is mostly 0 or 1
-_MAX_NAME = 32  # letters in a title, which then has two lines at most
-_TALL = 4.6  # inches: on the page there is room for more beside and below it
+MIN_BIN_ROWS = 5  # with fewer rows, the share is mostly 0 or 1
+_MAX_NAME = 32  # letters, so that a title has two lines at most
+_TALL = 4.6  # inches: leaves room on the page beside and below it
 _MOST = 0.7  # the axes of a class whose bins are all below this are shorter
 
 
@@ -74,7 +74,7 @@ class ReliabilityDisplay(Display):
         level: float = 0.95,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Bin the rows of one classifier; the options are those of `metrics.reliability`."""
+        """Bin the rows of one classifier, with the options of `metrics.reliability`."""
         diagram = reliability(
             probs, labels, bins=bins, strategy=strategy, level=level, sample_weight=sample_weight
         )
@@ -91,7 +91,7 @@ class ReliabilityDisplay(Display):
     ) -> Self:
         """Bin the test rows of some methods: by default the classifier itself and the method of the verdict.
 
-        The default bins are those of the comparison, so the figure shows its calibration error.
+        By default it uses the bins of the comparison, so the figure shows its calibration error.
         """
         bins = check_bins(comparison.settings["bins"] if bins is None else bins)
         level, weights = check_fraction("level", level), weights_of(comparison)
@@ -121,7 +121,7 @@ class ReliabilityDisplay(Display):
 
 
 class ConfidenceDisplay(ReliabilityDisplay):
-    """How confident the correct and the wrong predictions are: the bins of a reliability diagram as bars.
+    """The confidence of correct and of wrong predictions: the bins of a reliability diagram as bars.
 
     A method is overconfident if its mean confidence is above its accuracy.
 
@@ -148,7 +148,7 @@ class ConfidenceDisplay(ReliabilityDisplay):
         return {name: self.diagrams[name].share - right for name, right in self.right.items()}
 
     def chart(self) -> Chart:
-        """Return the shares as bars, the correct rows upwards and the wrong ones downwards."""
+        """Return the shares as bars: correct rows upwards, wrong rows downwards."""
         marks, words = list[Mark](), list[str]()
         for name, one in self.diagrams.items():
             right, wrong, label = self.right[name], self.wrong[name], method_style(name).label
@@ -182,16 +182,16 @@ class ConfidenceDisplay(ReliabilityDisplay):
 class ClassReliabilityDisplay(Display):
     """The frequency of a class against its predicted probability: equal on the diagonal.
 
-    A comparison keeps the diagrams of the ten classes with the most test rows, at least 30; of two classes,
-    that of the second one, in bins with about the same number of rows. The figure leaves out bins of fewer
-    than five rows; that of two classes has the base rate, and axes that fit rare positives.
+    A comparison keeps the diagrams of the ten classes with the most test rows, at least 30 each. With two
+    classes it keeps only the second one, in bins with about the same number of rows; its figure shows the
+    base rate, and has axes that fit rare positives. Figures leave out bins of fewer than five rows.
 
     Attributes
     ----------
     column : int
         The class.
     name : str
-        What it is called.
+        Its name.
     diagrams : dict from name to Reliability
         The bins of each method, with Wilson intervals.
     two_classes : bool
@@ -227,13 +227,13 @@ class ClassReliabilityDisplay(Display):
         kept = [*comparison.results[UNCALIBRATED].class_reliability]
         if not kept:
             raise InputError(
-                f"a class must have {MIN_ROWS} test rows for its diagram; found none. Pass more test rows."
+                f"no class has the {MIN_ROWS} test rows that its diagram needs. Pass more test rows."
             )
         if column is None:
             column = kept[0]
         if column not in kept:
             columns = ", ".join(map(str, kept))
-            raise InputError(f"column must be a class with many test rows: {columns}; found {column}.")
+            raise InputError(f"column must be a class with enough test rows, {columns}; found {column}.")
         diagrams = {
             name: comparison.results[name].class_reliability[column]
             for name in before_and_after(comparison, methods)
@@ -263,7 +263,7 @@ class ClassReliabilityDisplay(Display):
 
 
 def _drawn_bins(diagram: Reliability) -> NDArray[np.bool_]:
-    """Say which bins have enough rows to be drawn: all that hold any, if none has enough."""
+    """Say which bins have enough rows to be drawn; if none has, all bins with rows."""
     enough: NDArray[np.bool_] = diagram.count >= MIN_BIN_ROWS
     return enough if enough.any() else diagram.count > 0
 
@@ -273,7 +273,7 @@ def _diagram_marks(
 ) -> list[Mark]:
     """Return the bins of a method that have enough rows: a line with a band around it.
 
-    A single bin is a point with its interval, as a band of one point could not be seen.
+    A single bin is a point with its interval, since a band of one point would be invisible.
     """
     held = _drawn_bins(diagram)
     columns = (diagram.count, diagram.confidence, diagram.accuracy, diagram.low, diagram.high)

@@ -37,13 +37,13 @@ class MethodIntervals(Display):
     recommended: str
 
     def interval_chart(self, title: str, caption: str, label: str, number: str, reference: str) -> Chart:
-        """Return a chart with a row per method, the recommended one in bold, and a line at the reference.
+        """Return a chart with one row per method, the recommended one in bold, and a line at the reference.
 
         A value beyond the limits is written at the edge.
         """
         names = [method_style(method).label for method in self.methods]
         at, used = (float(self.value[self.methods.index(name)]) for name in (reference, self.recommended))
-        # The best method and these two are always inside; one far worse is often the classifier itself.
+        # The best method and these two are always inside; a far worse one is often the classifier itself.
         limits = robust_limits(self.value, self.low, self.high, keep=[float(np.nanmin(self.value)), at, used])
         marks: list[Mark] = [Rule(at, upright=True)]
         for i, (method, name) in enumerate(zip(self.methods, names, strict=True)):
@@ -71,7 +71,7 @@ class ScoresDisplay(MethodIntervals):
     metric : str
         Its name in `metrics`.
     methods : tuple of str
-        M of them, in the order of the comparison.
+        M methods, in the order of the comparison.
     value, low, high : arrays of shape (M,)
         In natural units: an ECE of 2% is 0.02.
     recommended : str
@@ -112,7 +112,7 @@ class ScoresDisplay(MethodIntervals):
         )
 
     def chart(self) -> Chart:
-        """Return a dot with its interval for each method, the first on top; the recommended one is bold."""
+        """Return one dot with its interval per method, the first on top; the recommended one is bold."""
         words = metric_in_words(self.metric)
         best = method_style(self.recommended).label
         caption = f"{words} of each method, with its interval. {best} is recommended."
@@ -128,7 +128,7 @@ class DifferencesDisplay(MethodIntervals):
     Attributes
     ----------
     methods : tuple of str
-        M of them, the lowest log loss first.
+        M methods, the lowest log loss first.
     value, low, high : arrays of shape (M,)
         Mean difference and its interval, which takes the skewness of the rows into account.
     recommended : str
@@ -165,10 +165,10 @@ class DifferencesDisplay(MethodIntervals):
         return cls(tuple(one.method for one in ordered), value, low, high, comparison.recommended)
 
     def chart(self) -> Chart:
-        """Return a dot with its interval for each method, the lowest log loss on top."""
+        """Return one dot with its interval per method, the lowest log loss on top."""
         best, used = (method_style(name).label for name in (self.methods[0], self.recommended))
         caption = (
-            f"Log loss minus that of {best}, the lowest, with intervals. {used} is recommended. All methods "
+            f"Log loss minus the lowest ({best}), with intervals. {used} is recommended. All methods "
             "are evaluated on the same rows, so differences are more certain than scores."
         )
         title, label = "Log loss above the lowest", "log loss above the lowest"

@@ -1,14 +1,14 @@
-"""The temperature by the entropy of a row, and by true class: the best one, and that of each method.
+"""The temperature by the entropy of a row, and by true class: the best temperature, and each method's.
 
 With h = log(H / log K), H the entropy of softmax(z), the rows are split into bins by h, of equal count or of
 equal width. A temperature that depends on the entropy should follow the best single temperature of each bin.
-If that is constant, TS is enough.
+If that temperature is constant, TS is enough.
 
 The interval of a best temperature is normal on log T, with the Fisher information of the group's rows. If all
 rows are correct, or the labels are no better than chance, the likelihood has no maximum. A weak prior then
 determines the temperature: it is not identified, and the interval is the whole range of temperatures.
 
-Rows are also grouped by their label, which no method knows. A method can approach the best temperature of a
+Rows are also grouped by their label, which no method sees. A method can approach the best temperature of a
 class only as far as the logits predict the class.
 """
 
@@ -50,14 +50,14 @@ from temperance.inputs.validation import check_labelled_rows
 from temperance.metrics.bins import check_bins
 from temperance.metrics.predictions import check_fraction, check_integer
 
-MIN_ROWS = 10  # of a group: fewer say almost nothing about a temperature
+MIN_ROWS = 10  # per group: fewer hardly constrain a temperature
 _COPIED_ROWS = 4096  # at a time
 _MAX_POINTS = 400
-_RARE = 0.01  # of the rows, or of the temperatures of a method, may be outside the axes
-_NEAR = 2.3  # of log T, a factor of 10: a method may differ so much from the best temperatures
-_MAX_OUTSIDE = 0.05  # the share of a method's values beyond the edges that needs no mention
-MAX_LETTERS = 72  # of the names of classes that fit below the axis; tooltips have the full names
-_MAX_NAME = 20  # letters beside it
+_RARE = 0.01  # largest share of the rows, or of a method's temperatures, outside the axes
+_NEAR = 2.3  # in log T, a factor of 10: values this close to the best temperatures are always shown
+_MAX_OUTSIDE = 0.05  # largest share of a method's values beyond the edges that needs no mention
+MAX_LETTERS = 72  # of all class names that fit below the axis; tooltips have the full names
+_MAX_NAME = 20  # letters of a class name beside the axis
 IDENTIFIED_RATIO = 10.0
 """Ratio of the ends of an interval above which a best temperature is not identified.
 
@@ -67,7 +67,7 @@ smaller ratio would hide groups of 10 to 30 rows, whose intervals still separate
 
 
 def as_rows(rows: LabelledRows) -> LogitRows:
-    """Return the rows, checked in one pass over all of them."""
+    """Return the rows, after checking all of them in one pass."""
     found = LogitRows(rows.logits, rows.labels)
     check_labelled_rows(found)
     return found
@@ -86,14 +86,14 @@ def best_temperatures(
     for group in groups:
         if len(group) <= len(rows) // 2:
             part = rows.take(np.sort(group))  # sorted: a memory map is read in order
-        else:  # of most rows no copy is made: all, with weight 0 for the others
+        else:  # a large group is not copied: all rows, with weight 0 for the others
             weights = np.zeros(len(rows))
             weights[group] = 1.0 if rows.weights is None else rows.weights[group]
             part = LabelledRows(rows.logits, rows.labels, weights)
         data = FitData(LogitRows(part.logits, part.labels), part.weights)
         fit = fit_single_temperature(data, exact=True)
         covariance = fit.solution.covariance
-        # At a bound the solver keeps T fixed and returns a variance of 0, which says nothing.
+        # At a bound the solver keeps T fixed and returns a variance of 0, which means: not identified.
         error = np.sqrt((0.0 if covariance is None else float(covariance[0, 0])) or np.nan)
         fits.append((np.log(fit.temperature), np.inf if fit.degeneracy is not None else error))
     centre, error = np.array(fits).reshape(-1, 2).T
@@ -116,7 +116,7 @@ def temperatures(calibrator: TemperatureCalibrator, rows: LabelledRows, index: N
 
 
 class BestTemperatures(Display):
-    """The best temperatures of groups of rows that identify them; `single` is that of all rows."""
+    """The best temperatures of groups of rows that identify them, and `single` for all rows."""
 
     optimum: Vector
     low: Vector
@@ -132,7 +132,7 @@ class BestTemperatures(Display):
         return f" T acts after a map of probabilities, so dots need not follow the circles: {labels}."
 
     def beyond_the_edges(self, values: Mapping[str, Vector], limits: tuple[float, float]) -> str:
-        """Return a sentence about the methods of which more than a few temperatures are not drawn."""
+        """Return a sentence about methods with more than a few temperatures outside the figure."""
         labels = [
             method_style(name).label
             for name, temperatures in values.items()
@@ -141,7 +141,7 @@ class BestTemperatures(Display):
         return f" Partly beyond the edges: {', '.join(labels)}." if labels else ""
 
     def best(self, at: Vector, group: str, rows: Sequence[str], *, flat: bool = False) -> Intervals:
-        """Return the best temperatures at some places of x; of y, if their intervals are `flat`."""
+        """Return the best temperatures at positions along x, or along y if their intervals are `flat`."""
         ends = zip(rows, self.optimum, self.low, self.high, strict=True)
         tips = [f"{words}: best T {t:.3g} ({low:.3g} to {high:.3g})" for words, t, low, high in ends]
         return Intervals(at, self.optimum, self.low, self.high, flat, label=f"best T of a {group}", tips=tips)
@@ -163,12 +163,12 @@ class BestTemperatures(Display):
 
 @dataclass(frozen=True, eq=False)
 class TemperatureDisplay(BestTemperatures):
-    """T against log entropy: of some rows by each method, and the best of each bin of all rows.
+    """T against log entropy: each method's T of some rows, and the best T of each bin of all rows.
 
     Attributes
     ----------
     log_entropy : array of shape (P,)
-        log(H / log K), not below -20, of at most 400 rows, evenly spaced in its rank and ascending.
+        log(H / log K), at least -20, of at most 400 rows, evenly spaced in rank and ascending.
     temperature : dict from name to array of shape (P,)
         T of those rows by each method.
     centre, count : arrays of shape (B,)
@@ -223,16 +223,16 @@ class TemperatureDisplay(BestTemperatures):
         Parameters
         ----------
         calibrators : mapping from name to Calibrator
-            Those without a temperature T(z) (ETS) are left out.
+            Calibrators without a temperature T(z), such as ETS, are left out.
         logits, labels, sample_weight
             As for `Calibrator.fit`.
         bins : int
             Largest number of bins: each has at least 10 rows, and rows of equal entropy are not split.
         strategy : "mass" or "width"
-            Bins with about the same number of rows, or of equal width in log entropy, as in the paper; then
-            bins with fewer than 10 rows are left out.
+            Bins with about the same number of rows, or of equal width in log entropy, as in the paper. Of the
+            latter, bins with fewer than 10 rows are left out.
         level : float
-            Level of the intervals, for each bin separately.
+            Level of the intervals, per bin.
         """
         bins, level = check_bins(bins, strategy), check_fraction("level", level)
         fits = with_temperature(calibrators)
@@ -300,10 +300,10 @@ class TemperatureDisplay(BestTemperatures):
             words += f" By entropy it goes from {low} (confident rows) to {high} (uncertain rows)."
         words += (
             " Circles: the best temperature of each bin of rows, with its interval. A method whose dots "
-            f"follow the circles has learnt the dependence on the entropy.{self.after_a_map()}"
+            f"follow the circles has learned the dependence on the entropy.{self.after_a_map()}"
         )
         if self.unidentified:
-            words += f" Bins that identify no best temperature, and are not drawn: {self.unidentified}."
+            words += f" Bins without an identified best temperature are not drawn: {self.unidentified}."
         beyond = int(outside(self.log_entropy, self._entropy_limits()).sum())
         if beyond:
             words += f" Rows beyond the edges: {beyond} of {len(self.log_entropy)}."
@@ -318,8 +318,8 @@ def _entropy_groups(
         steps = np.linspace(ascending[0], ascending[-1], bins + 1)[1:-1]
         parts = np.split(order, np.searchsorted(ascending, steps, side="right"))
         return [part for part in parts if len(part) >= MIN_ROWS]
-    # Rows of equal entropy stay together: a very confident classifier has many rows at the floor, and they
-    # are one bin, not several at the same place.
+    # Rows of equal entropy stay together: a very confident classifier has many rows at the floor, which must
+    # be one bin, not several at the same place.
     number = max(1, min(bins, len(order) // MIN_ROWS))
     cuts = np.arange(1, number) * len(order) // number
     moved = np.unique(np.searchsorted(ascending, ascending[cuts]))
@@ -337,7 +337,7 @@ class ClassTemperatureDisplay(BestTemperatures):
     ----------
     classes, count : arrays of shape (C,)
         Classes with at least 10 rows that identify a best temperature, in the order of that temperature, and
-        their number of rows. Of more than `most` classes, those that differ most from the best single
+        their number of rows. With more than `most` classes, only those that differ most from the best single
         temperature.
     optimum, low, high : arrays of shape (C,)
         Best single temperature of the rows of the class, and its interval.
@@ -375,7 +375,7 @@ class ClassTemperatureDisplay(BestTemperatures):
     mapped: tuple[str, ...] = ()
 
     def name(self, column: int) -> str:
-        """Return what a class is called."""
+        """Return the name of a class."""
         return str(column) if self.names is None else self.names[column]
 
     @classmethod
@@ -396,7 +396,7 @@ class ClassTemperatureDisplay(BestTemperatures):
         calibrators, logits, labels, level, sample_weight
             As for `TemperatureDisplay.from_calibrators`.
         most : int
-            Classes to show.
+            Largest number of classes to show.
         """
         most, level = check_integer("most", most, 1), check_fraction("level", level)
         fits, labelled = with_temperature(calibrators), LabelledRows.open(logits, labels, sample_weight)
@@ -459,7 +459,7 @@ class ClassTemperatureDisplay(BestTemperatures):
         return Chart("Temperature by true class", caption, x, y, marks, size)
 
     def _means(self, name: str, at: Vector, flat: bool) -> Mark:
-        """Return a dot for each class, or a line if the method has one temperature for all of them."""
+        """Return one dot per class, or a line if the method has one temperature for all of them."""
         label, values = method_style(name).label, self.mean[name]
         if self._constant(name):
             return Rule(float(values[0]), upright=flat, method=name, label=f"{label}: T = {values[0]:.3g}")
@@ -490,7 +490,7 @@ class ClassTemperatureDisplay(BestTemperatures):
         if count < self.n_classes:
             words += (
                 f" Shown: {count} of {self.n_classes} classes. The rows of the others identify no best "
-                "temperature, or one closer to that of all rows."
+                "temperature, or one closer to the best single temperature."
             )
         return words
 

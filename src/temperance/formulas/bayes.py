@@ -29,8 +29,8 @@ from temperance.formulas.model import Shape, TemperatureFormula, shaped
 from temperance.formulas.mono import check_map
 from temperance.inputs.validation import check_limits, check_max_entropy, check_temperatures
 
-# Gauss-Hermite quadrature of a standard normal: the bits of NumPy's hermegauss(5), whose module would have to
-# be imported. In closed form +-sqrt(5 +- sqrt 10), 0, and (7 -+ 2 sqrt 10) / 60, 8 / 15.
+# Gauss-Hermite quadrature of a standard normal: bit-identical to NumPy's hermegauss(5), without importing its
+# module. In closed form +-sqrt(5 +- sqrt 10), 0, and (7 -+ 2 sqrt 10) / 60, 8 / 15.
 NODES = [-2.8569700138728056, -1.355626179974266, 0.0, 1.355626179974266, 2.8569700138728056]
 NODE_WEIGHTS = [
     0.011257411327720677,
@@ -41,8 +41,8 @@ NODE_WEIGHTS = [
 ]
 
 SIZE = 1 + len(SHAPE_FEATURES)
-BLOCKS = 4  # of the prior, without those of a class bias
-MAX_ROUNDING = 1e-9  # of weights that sum to 1
+BLOCKS = 4  # of the prior, without the blocks of a class bias
+MAX_ROUNDING = 1e-9  # in the sum of weights that sum to 1
 MIN_SPREAD = 1e-30
 MIN_VARIANCE = 1e-30  # the square root has no derivative at 0
 
@@ -54,7 +54,7 @@ class BayesianFormula(TemperatureFormula):
     Predictions need no covariance between classes. If columns are positions, no term belongs to a class.
     """
 
-    largest: ClassVar[float] = 1e30  # features are standardised: a fit stays far below
+    largest: ClassVar[float] = 1e30  # features are standardised, so fitted numbers are far smaller
 
     reference: Array
     centre: Array = shaped(SIZE - 1)
@@ -73,13 +73,13 @@ class BayesianFormula(TemperatureFormula):
     biases: Array | None = None
     interactions: Array | None = None
     averaged_variance: Array | None = None
-    """The share of the variance of log T that is averaged over; early files average over all of it."""
+    """The share of the variance of log T to average over; early files use all of it."""
     class_shift: Array | None = shaped("K", default=None)
     """v; None if columns are positions."""
     class_covariance: Array | None = shaped("K", SIZE + 1, default=None)
     """The covariance of v with the coefficients, and its variance."""
     max_entropy: Array | None = None
-    """log K of the fit, if the columns are positions: there can be more or fewer at use."""
+    """log K of the fit, if the columns are positions, whose number can differ at prediction."""
 
     @property
     def keeps_class(self) -> bool:
@@ -92,7 +92,7 @@ class BayesianFormula(TemperatureFormula):
         return self.class_shift is None and self.bias_weights is None
 
     def calibrate(self, rows: RowFeatures) -> Array:
-        """Return outputs averaged over the posterior of log T, mixed with a little of the uniform."""
+        """Return outputs averaged over the posterior of log T, mixed with a little uniform probability."""
         share = 1.0 - self.uniform_weight
         weights = [weight * share for weight in NODE_WEIGHTS]
         output = rows.mapped_mixture(
@@ -165,7 +165,7 @@ class BayesianFormula(TemperatureFormula):
 
     @classmethod
     def shapes(cls, n_classes: int, options: Mapping[str, Any], given: Collection[str]) -> dict[str, Shape]:
-        """Return the shapes of the numbers; a class bias has all kinds for so many classes."""
+        """Return the shapes of the numbers; a class bias has all kinds that apply to K classes."""
         n_kinds = n_class_biases(n_classes)
         biases: dict[str, Shape] = {
             "bias_weights": (n_kinds,),

@@ -16,7 +16,7 @@ from temperance.inputs.validation import check_temperatures
 
 
 def bin_of(edges: Array, rows: RowNumbers) -> Index:
-    """Return the bin of each row; logarithms keep the digits of a confidence near 1."""
+    """Return the bin of each row; logarithms keep the precision of a confidence near 1."""
     return rows.ops.searchsorted(rows.ops.log(edges), rows.log_confidence())
 
 

@@ -1,7 +1,7 @@
-"""What is known of a fit besides its numbers: its rows, its date, and the user's own notes.
+"""The record of a fit besides its numbers: its rows, its date, and the user's own notes.
 
-Nothing here changes a prediction. A file stores it (docs/file-format.md), monitoring compares with it, and
-it keeps the fields of a file that this version does not know.
+Nothing here changes a prediction. A file stores the record (docs/file-format.md), and monitoring compares new
+rows with it. It keeps fields of a file that this version does not know.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ BASELINE_SHARES = np.arange(21) / 20
 
 @dataclass(frozen=True)
 class FittedOn:
-    """How the rows of a fit were read. Later rows must be read alike.
+    """How the rows of a fit were read. Later rows must be read in the same way.
 
     Attributes
     ----------
     kind : {"logits", "probabilities"}
-        What the classifier gave; of probabilities, the logarithms were calibrated.
+        What the classifier returned. For probabilities, the calibrator's input is their logarithm.
     floor : float or None
-        Smaller probabilities were raised to it; None if a probability of 0 became the logit -inf.
+        Smaller probabilities were raised to this value; None if a probability of 0 became the logit -inf.
     length_normalised : bool or None
         Whether log-likelihoods of lm-evaluation-harness were divided by the length of the answers; None if
-        the rows were not such samples, or if that is not known.
+        the rows were not such samples, or if this is unknown.
     positions : bool or None
         True if the columns are positions of answers (first, second, ...), not classes: no term of the model
-        belongs to one of them, and there may be more or fewer later.
+        belongs to one of them, and later rows can have more or fewer.
     dim : int or None
         The axis of the classes, counted from the first, if it was not the last.
     renormalised : bool or None
@@ -60,14 +60,15 @@ class Baseline:
     Attributes
     ----------
     rows : int
-        How many rows it describes: a sample of at most 4096, those of weight 0 left out.
+        How many rows it describes: a sample of at most 4,096 rows of positive weight.
     effective_rows : float
         (sum of weights)^2 / sum of squared weights; `rows` if all weights are equal. With groups, how many
-        independent rows determine the mean of confidence minus accuracy as well.
+        independent rows would determine the mean of confidence minus accuracy equally well.
     confidence_quantiles, entropy_quantiles : (21,) arrays
-        Of the largest probability, and of the entropy in nats, at the shares 0, 0.05, ..., 1 of the weight.
+        Quantiles of the largest probability, and of the entropy in nats, at shares 0, 0.05, ..., 1 of the
+        weight.
     confidence_shares, entropy_shares : (21,) arrays
-        The share of the weight up to each quantile, larger than its level where rows are tied.
+        The share of the weight up to each quantile: larger than its level where rows are tied.
     predicted_counts : (K,) array
         Weight of the rows by predicted class.
     mean_confidence, mean_entropy, accuracy : float
@@ -97,7 +98,7 @@ class Baseline:
 
 @dataclass(frozen=True, eq=False)
 class FitRecord:
-    """What is known of a fit; None where it is not.
+    """What is known of a fit; None for what is unknown.
 
     Attributes
     ----------
@@ -106,7 +107,7 @@ class FitRecord:
     fitted_on : FittedOn
         How the rows were read.
     data_hash : str
-        Digest of logits and labels: fits to the same rows have the same.
+        Digest of logits and labels: the same for fits to the same rows.
     date : str
         When the fit ended, ISO 8601 in UTC.
     library_version : str
@@ -116,7 +117,7 @@ class FitRecord:
     metadata : mapping
         The user's own notes, JSON.
     unknown_fields : mapping
-        Fields of a file that this version does not know, by the object they are in ("" for the file itself).
+        Fields of a file that this version does not know, by the object that holds them ("" for the file).
     """
 
     class_names: tuple[str, ...] | None = None
@@ -129,7 +130,7 @@ class FitRecord:
     unknown_fields: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def describe(self) -> str:
-        """Return the names of the classes and the source of the fit, one line per known one."""
+        """Return the class names and the source of the fit, one line per known field."""
         parts = [
             self.fitted_on and f"fitted on {self.fitted_on}",
             self.date and self.date[:10],

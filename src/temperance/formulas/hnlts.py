@@ -28,7 +28,7 @@ class LinearPredictorFormula(TemperatureFormula):
     entropy_weight: Array | None = None
     class_weights: Array | None = shaped("K", default=None)
     max_entropy: Array | None = None
-    """log K of the fit, if the columns are positions: there can be more or fewer at use."""
+    """log K of the fit, if the columns are positions, whose number can differ at prediction."""
 
     @property
     def any_columns(self) -> bool:

@@ -1,9 +1,9 @@
 """A fitted model: a frozen value that estimators hold, files store, and PyTorch, ONNX and Dask run.
 
-A `Formula` is the fitted numbers of a method and what it computes with them, written once over the features
+A `Formula` holds the fitted numbers of a method and computes with them, written once in terms of the features
 of rows (`core.features`). PyTorch and ONNX replace the numbers by their own arrays (`with_arrays`) and run
-the same formula. A `Model` adds what is known of the fit. `apply` runs it on logits: it opens the
-container, computes, and wraps the result like the input.
+the same formula. A `Model` adds what is known of the fit. `apply` runs it on logits: it opens the container,
+computes, and returns the result in the same kind of container.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ SHIFT = "log_prior_ratio"
 ONE_PER_ROW: dict[str, str] = {"temperature": "temperature_of", "log_temperature_std": "log_temperature_std"}
 """The methods that give one number per row, and the formula of each."""
 
-MAX_FEW_NUMBERS = 1 << 12  # logits of a request whose arithmetic takes less time than a pass over blocks
-MAX_BOUNDED = 1e15  # logit whose products cannot overflow
+MAX_FEW_NUMBERS = 1 << 12  # logits whose arithmetic takes less time than setting up a pass over blocks
+MAX_BOUNDED = 1e15  # largest logit whose products cannot overflow
 
 
 def shaped(*shape: int | str, default: Any = MISSING) -> Any:
@@ -86,7 +86,7 @@ class Formula(ABC):
     def shapes(cls, n_classes: int, options: Mapping[str, Any], given: Collection[str]) -> dict[str, Shape]:
         """Return the names and shapes of the numbers of a fit with these options: scalars by default.
 
-        `given` are the names in a file: numbers that a fit need not have are part of it if they are given.
+        `given` are the names in a file: optional numbers are included if the file has them.
         """
         return {
             item.name: tuple(n_classes if size == "K" else size for size in item.metadata.get("shape", ()))
@@ -110,7 +110,7 @@ class TemperatureFormula(Formula):
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """What a fit has found: the formula with its numbers, the options, and how the solver ended."""
+    """The result of a fit: the formula with its numbers, the options, and how the solver ended."""
 
     key: str
     name: str
@@ -132,15 +132,15 @@ class Model:
     adaptation_rows: int | None = None
     """How many unlabelled rows `log_prior_ratio` was estimated from; None if it was given."""
     n_parameters: float | None = None
-    """The effective number of parameters: with a prior, less than their number. None in early files."""
+    """The effective number of parameters: less than their count with a prior. None in early files."""
     automation: Automation | None = None
-    """Which predictions need no person, if that was found."""
+    """The rule for predictions that need no person, if there is one."""
     n_groups: int | None = None
     """How many groups the rows of the fit were in; None if they were independent."""
     design_effect: float | None = None
-    """How many of these rows tell as much as one independent row, about confidence minus accuracy."""
+    """How many of these rows are worth one independent row, for the mean of confidence minus accuracy."""
     record: FitRecord = field(default_factory=FitRecord)
-    """Where the fit came from, and what its rows looked like after calibration."""
+    """Where the fit came from, and its rows' predictions after calibration."""
 
     @property
     def keeps_class(self) -> bool:
@@ -154,7 +154,7 @@ class Model:
 
     @property
     def n_columns(self) -> int | None:
-        """How many columns logits must have; None if any number, as for positions."""
+        """How many columns logits must have; None if any number is allowed, as for positions."""
         return None if self.of_positions and self.formula.any_columns else self.n_classes
 
     def calibrate(self, rows: RowFeatures) -> Array:
@@ -176,7 +176,7 @@ class Model:
 def apply(
     model: Model, method: str, logits: Any, dim: int | None = None, from_probs: bool | None = None
 ) -> Any:
-    """Return what `method` gives for these logits, or probabilities, in a container like theirs."""
+    """Return the result of `method` for logits or probabilities, in the same kind of container."""
     logits, from_probs = logits_for(model, logits, from_probs)
     dim = axis_of_classes(model, dim, logits)
     framework = framework_of(logits)
@@ -192,17 +192,17 @@ def apply(
 
 
 def logits_for(model: Model, given: Any, from_probs: bool | None) -> tuple[Any, bool | None]:
-    """Return the logits of given rows, and what is known of them: False if they are logits for sure.
+    """Return the logits of given rows, and `from_probs` for further checks: False if they are surely logits.
 
-    Of probabilities they are the logarithms, with the floor of the fit, so that 0 always means the same, and
-    divided by their sum if the rows of the fit were.
+    The logits of probabilities are their logarithms, with the floor of the fit, so that 0 always means the
+    same. Rows are divided by their sum first if the rows of the fit were.
     """
     if not from_probs:
         return given, from_probs
     fitted_on = model.record.fitted_on
     if fitted_on is not None and fitted_on.kind != "probabilities":
         raise InputError(
-            f"this {model.name} was fitted on {fitted_on.kind}, and later rows must be the same; found "
+            f"this {model.name} was fitted on {fitted_on.kind}, so it needs {fitted_on.kind}; found "
             "probabilities (from_probs=True). Fit it with from_probs=True, or pass logits."
         )
     if fitted_on is None:
@@ -212,9 +212,9 @@ def logits_for(model: Model, given: Any, from_probs: bool | None) -> tuple[Any, 
 
 
 def check_kind(model: Model, values: NDArray[Any] | BFloat16, from_probs: bool | None) -> None:
-    """Warn of logits that look like probabilities; refuse them if the model was fitted on probabilities.
+    """Warn of logits that look like probabilities; raise if the model was fitted on probabilities.
 
-    If the caller says that they are logits, with from_probs=False, they are.
+    With from_probs=False the caller asserts that they are logits, and nothing is checked.
     """
     if from_probs is None:
         fitted_on = model.record.fitted_on
@@ -222,9 +222,9 @@ def check_kind(model: Model, values: NDArray[Any] | BFloat16, from_probs: bool |
 
 
 def are_plain_rows(model: Model, logits: Any, dim: int | None, from_probs: bool | None) -> bool:
-    """Say whether these are an (N, K) array of logits, with no container to open; their kind is then checked.
+    """Say whether these are an (N, K) array of logits, with no container to open; if so, check their kind.
 
-    A service asks it for every request, so it calls little.
+    A service calls it once per request, so it does as little as possible.
     """
     if from_probs or dim not in (None, -1, 1) or type(logits) is not np.ndarray or logits.dtype.kind != "f":
         return False
@@ -239,7 +239,7 @@ def are_plain_rows(model: Model, logits: Any, dim: int | None, from_probs: bool 
 
 
 def axis_of_classes(model: Model, dim: int | None, logits: Any = None) -> int:
-    """Return the axis of the classes: as given, else as at the fit if these logits have it, else the last."""
+    """Return the axis of the classes: as given, else as in the fit if these logits have it, else the last."""
     if dim is not None:
         return dim
     fitted_on = model.record.fitted_on
@@ -253,12 +253,12 @@ def apply_to_rows(
     values: NDArray[Any] | BFloat16,
     whole: NDArray[Any] | BFloat16 | None = None,
 ) -> AnyArray:
-    """Return what `method` gives for an array with one row per prediction and one column per class.
+    """Return the result of `method` for an array with one row per prediction and one column per class.
 
-    If the rows are a part of a `whole`, messages are about all of its invalid rows.
+    If the rows are part of a `whole`, messages count all of its invalid rows.
     """
     log = method == "transform"
-    if _are_few_and_bounded(values):  # which are valid: with as little Python as possible, for a service
+    if _are_few_and_bounded(values):  # valid for sure: as little Python as possible, for a service
         return _compute(model, method, RowBlock(values, log=log, bounded=True))
     with prediction_slot(), np.errstate(all="ignore"):  # invalid rows are found after the pass
         mapped = map_rows(values, partial(_compute, model, method), log=log)
@@ -290,7 +290,7 @@ def _compute(model: Model, method: str, rows: RowBlock) -> AnyArray:
 
 
 def evaluate(model: Model, method: str, rows: RowFeatures) -> Array:
-    """Return what a model gives under the name of a calibrator's method, on rows of any framework."""
+    """Return the result of a calibrator's method for a model, on rows of any framework."""
     if method in ONE_PER_ROW:
         return getattr(model.formula, ONE_PER_ROW[method])(rows)
     return model.calibrate(rows)
@@ -307,8 +307,8 @@ def check_columns(model: Model, shape: tuple[int, ...], dim: int) -> None:
     )
     if len(shape) == 1 and model.n_classes != 2:
         one_row = shape[0] == model.n_classes
-        advice = "For a single row pass logits[None, :]." if one_row else "Pass a column for each class."
-        raise InputError(f"{wanted}; found shape {shape}, one score for each row. {advice}")
+        advice = "For a single row pass logits[None, :]." if one_row else "Pass one column per class."
+        raise InputError(f"{wanted}; found shape {shape}, one score per row. {advice}")
     if len(shape) > 1 and shape[dim] != (model.n_columns or shape[dim]):
         others = [axis for axis, length in enumerate(shape) if length == model.n_classes]
         raise InputError(

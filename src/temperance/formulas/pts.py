@@ -32,7 +32,7 @@ class NetworkFormula(TemperatureFormula):
 
     @property
     def any_columns(self) -> bool:
-        """Whether the number of columns can differ from the fit: it is the number of inputs."""
+        """Whether the number of columns can differ from the fit: no, it is the number of inputs."""
         return False
 
     def temperature_of(self, rows: RowFeatures) -> Array:

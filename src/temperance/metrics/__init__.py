@@ -15,10 +15,10 @@ all at once       `evaluate`: the metrics with their intervals, and the tests
 table             `METRICS`: label, unit, range and meaning of each metric, by name
 ================= ===================================================================================
 
-Other libraries have some of these. relplot requires pandas, seaborn and matplotlib; probmetrics, netcal and
-torchmetrics need torch; uncertainty-calibration has only the binned errors and no weights. Each is a large
-dependency for a few sums, and none has weights and intervals for all metrics, so none is required. If they
-are installed, the tests use them as second implementations.
+Other libraries have some of these. relplot requires pandas, seaborn and matplotlib. probmetrics, netcal and
+torchmetrics require torch. uncertainty-calibration has only the binned errors and no weights. Each is a large
+dependency for a few sums, and none has weights and intervals for all metrics, so we require none of them. If
+they are installed, the tests use them as second implementations.
 """
 
 from __future__ import annotations

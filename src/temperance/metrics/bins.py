@@ -1,4 +1,4 @@
-"""Bins of confidences, the reliability diagram that they make, and calibration errors from it.
+"""Bins of confidences, the reliability diagram that they form, and the calibration errors of the diagram.
 
 Bin i of M holds edge_{i-1} < c <= edge_i, and c = 0 belongs to the first:
 
@@ -8,7 +8,7 @@ Bin i of M holds edge_{i-1} < c <= edge_i, and c = 0 belongs to the first:
 
 Confidences are compared with edges in their own dtype. Rounding is monotone, so a confidence that is i / M up
 to the rounding of its dtype equals the edge, and goes to bin i. Computing ceil(c * M) instead errs at some
-edges in float64, and at many more edges for float32 confidences that have been widened.
+edges in float64, and at many more edges for float32 confidences converted to float64.
 
 In bin b, with weights w, confidences c and h = 1 where the prediction is correct:
 
@@ -24,8 +24,8 @@ with z the normal quantile of the level. With share s_b = n_b / n and gap g_b = 
     classwise_ece  1/K sum_k ece of the event y = k with probability p_k
     debiased_ece   max(0, sum_b s_b (2 |g_b| - E|N(g_b, v_b)|)),   v_b = d accuracy_b (1 - accuracy_b) / n_b
 
-with d the design effect of groups within bins, 1 for independent rows; intervals have n / d rows,
-and where E|N(g, v)| = sqrt(2 v / pi) exp(-g^2 / 2v) + g erf(g / sqrt(2v)) is the mean of a folded normal.
+where E|N(g, v)| = sqrt(2 v / pi) exp(-g^2 / 2v) + g erf(g / sqrt(2v)) is the mean of a folded normal, and d
+is the design effect of groups within bins, 1 for independent rows. The intervals then count n / d rows.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from temperance.metrics.bootstrap import Residuals, expected_noise, group_sums
 from temperance.metrics.intervals import Units, wilson_interval
 from temperance.metrics.predictions import Predictions, cached_slices, check_fraction, check_rows
 
-MAX_BINS = 10_000  # more than any data set needs; memory and time grow with it
-_SMALL = 1 / 15  # probabilities up to this, and within the first bin, are summed and not kept
+MAX_BINS = 10_000  # more than any data set needs; memory and time grow with the number
+_SMALL = 1 / 15  # probabilities up to this value, and within the first bin, are summed but not kept
 
 
 def check_bins(bins: int, strategy: str = "width") -> int:
@@ -56,13 +56,13 @@ def check_bins(bins: int, strategy: str = "width") -> int:
 
 
 def equal_mass_edges(confidence: Floats, weight: Vector, bins: int) -> Floats:
-    """Return edges that hold about the same weight between them and never split equal confidences."""
+    """Return edges with about the same weight between them, which never split equal confidences."""
     values, group = np.unique(confidence, return_inverse=True)
     mass = np.bincount(group, weights=weight)
     # Twice the weight up to the middle of each group: whole numbers stay whole, so weights and repeated
-    # rows give the same bins to the last bit.
+    # rows give bit-identical bins.
     middle = 2 * mass.cumsum() - mass
-    # Rounded up: a middle at i / M itself belongs below that edge, as a confidence does.
+    # Rounded up: a middle exactly at i / M belongs below that edge, as a confidence does.
     index = np.ceil(bins * middle / (2 * mass.sum())).astype(int) - 1
     last = np.searchsorted(index, np.arange(bins - 1), side="right")  # groups in bins 0 to i
     edges = np.concatenate([[0], values])[last]
@@ -84,7 +84,7 @@ class Reliability:
     low, high : arrays of shape (bins,)
         Wilson interval of the accuracy.
     effect : float
-        How many rows of a bin are worth one independent row: 1 unless rows have groups.
+        How many rows of a bin are worth one independent row: 1 without groups.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def reliability(
     dim: int = -1,
     ignore_index: int | None = None,
 ) -> Reliability:
-    """Bin the rows by confidence: what a reliability diagram shows.
+    """Bin the rows by confidence, for a reliability diagram.
 
     Parameters
     ----------
@@ -142,9 +142,9 @@ def reliability(
     strategy : {"width", "mass"}
         Bins of equal width, or of equal weight; rows of equal confidence stay together.
     level : float
-        Level of the Wilson intervals, for each bin separately.
+        Level of the Wilson intervals, per bin.
     sample_weight : array of shape (N,), optional
-        A row of weight k counts as k equal rows, also in the intervals.
+        A row of weight k counts as k equal rows, even in the intervals.
     classes : sequence, optional
         Names of the columns, if labels are names.
     groups, dim, ignore_index
@@ -203,7 +203,7 @@ def binned(
 
 
 def effect_in_bins(residual: Vector, index: Indices, weight: Vector, groups: Indices | None) -> float:
-    """Return the design effect of the residuals in bins: of a group, few rows are in the same bin."""
+    """Return the design effect of the residuals in bins, where few rows of a group share a bin."""
     if groups is None:
         return 1.0
     count, sums = np.bincount(index, weight), np.bincount(index, weight * residual)
@@ -216,7 +216,7 @@ def effect_in_bins(residual: Vector, index: Indices, weight: Vector, groups: Ind
 def binned_residuals(rows: Predictions, change: Vector, bins: int) -> Residuals:
     """Return the residuals of the top label in bins of equal width.
 
-    `change` is what recalibration adds to the confidence of each row.
+    `change` is the amount that recalibration adds to the confidence of each row.
     """
     index, n_rows = assign_bins(rows.confidence, equal_width_edges(bins, rows.confidence.dtype)), len(change)
     mean, fitted, sure, count = (
@@ -254,7 +254,7 @@ def classwise_error(rows: Predictions, bins: int, strategy: str = "width") -> fl
         R_kb = sum_i w_i (1[y_i = k] - p_ik) over the rows i with p_ik in bin b
         classwise ECE = sum_kb |R_kb| / (K sum_i w_i)
 
-    Two facts keep this to one pass over the probabilities, whatever the number of classes:
+    For two reasons, one pass over the probabilities is enough for any number of classes:
 
     1. Rows sum to 1, so few of the K probabilities of a row are above 1/15. These are kept one by one; the
        first bin is the rest of the total of a class.
@@ -290,7 +290,7 @@ def _residuals(rows: Predictions, bins: int) -> Vector:
 def _large_probabilities(
     rows: Predictions, occurring: Indices, edges: Floats
 ) -> tuple[Indices, Indices, float]:
-    """Return rows and places of the large probabilities of classes that occur, and the sum of other classes.
+    """Return rows and columns of the large probabilities of classes that occur, and the sum of other classes.
 
     This reads the probabilities once.
     """

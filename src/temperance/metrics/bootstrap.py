@@ -1,46 +1,47 @@
 """Bootstrap intervals of norms.
 
-A resample of the wild bootstrap multiplies the residual of each row by one of two numbers with mean 0,
+A resample of the wild bootstrap multiplies each row's residual by one of two numbers, drawn with mean 0,
 variance 1 and third moment 1 (Mammen, 1993). The factors depend only on the number of rows and the seed, so a
 comparison draws them once for all its methods. Rows of a group have the same factor.
 
 Every calibration error here is a norm |g| of mean residuals (in bins, or smoothed). With weights w and W
-their sum, a resample multiplies what each row adds to g by a random s_i:
+their sum, a resample multiplies each row's contribution to g by a random s_i:
 
     e* = sum_i s_i w_i (r_i - g) / W
 
-One more row is in the sum: the pseudo-error of `metrics.intervals`, at another row in each resample. In bins
-with a single row, or with few events, this noise is too small on average, if less so than that of rows drawn
-with replacement. The mean absolute deviation of binomial counts is known, and e* is scaled to it.
+The sum has one more row: the pseudo-error of `metrics.intervals`, at a different row in each resample. In
+bins with a single row, or with few events, this noise is too small on average, though less so than the noise
+of rows drawn with replacement. The mean absolute deviation of binomial counts is known, and e* is scaled to
+it.
 
-Noise makes |g| too large, and resamples add noise again: all percentiles of |g + e*| may be above the truth.
-The interval contains every t that a test does not reject. The test assumes true residuals h of norm t, and
+Noise makes |g| too large, and resamples add noise again: all percentiles of |g + e*| can be above the truth.
+So the interval contains every t that a test does not reject. The test assumes true residuals h of norm t, and
 rejects if the observed |g| is among the most extreme of the |h + e*|:
 
     keep t  if  P(|h + e*| >= |g|) >= alpha - a(t)  and  P(|h + e*| <= |g|) >= a(t)
     a(t) = min(alpha / 2, P(|h + e*| < t))
 
-Where noise is small both tails have alpha / 2. Where it dominates, |h + e*| is never below t; since the
-interval contains its estimate, it could not lie below t either, and the other tail has all of alpha. At t = 0
+Where noise is small, both tails have alpha / 2. Where it dominates, |h + e*| is never below t. Since the
+interval contains its estimate, it cannot lie below t either, and the other tail has all of alpha. At t = 0
 the test is one-sided.
 
 The norm does not determine h, and noise adds more to a few large residuals than to many small ones. The rows
-tell which are plausible: with f the residuals that a fitted temperature with class biases removes, r = g - f
-the rest, and v the variance of e*, h is, scaled to norm t,
+show which h are plausible. With f the residuals that a fitted temperature with class biases removes, the rest
+r = g - f, and v the variance of e*, h is, scaled to norm t,
 
     f                                                  if |r|_2^2 is below q, the 90% quantile of |e*|_2^2
     f_b + (1 - v_b / r_b^2)+ r_b                       otherwise, for the lower end: few large residuals
     f + c r + sqrt(c) e',    c = 1 - q / |r|_2^2       otherwise, for the upper end: many small ones
 
-where e' is the noise of another resample, as in draws from the posterior if r has a normal prior with a
-covariance proportional to that of e*. So where the rows show that the recalibrator misses an error, both ends
-are cautious. Where it misses a part that noise hides, the lower end may be too high, as in the scenario
-`subgroup` of docs/benchmarks/coverage.md. No interval of a norm has the same coverage for every h (Cai and
-Low, 2011).
+where e' is the noise of another resample, as in draws from the posterior if r has a normal prior whose
+covariance is proportional to the covariance of e*. So where the rows show that the recalibrator misses an
+error, both ends are cautious. Where it misses a part that noise hides, the lower end can be too high, as in
+the scenario `subgroup` of docs/benchmarks/coverage.md. No interval of a norm has the same coverage for every
+h (Cai and Low, 2011).
 
-A handful of errors leaves e* too few values for the upper end. But no norm is smaller than the absolute mean
-residual, and the interval of that mean knows the skewness of few errors: the upper end is at least its
-furthest end.
+With a handful of errors, e* takes too few values for the upper end. But no norm is smaller than the absolute
+mean residual, whose interval takes the skewness of few errors into account. So the upper end is at least the
+end of that interval farthest from 0.
 
 References
 ----------
@@ -69,7 +70,7 @@ Single = NDArray[np.float32]
 DRAWS = 1000  # default number of resamples
 _BLOCK_SIZE = 1 << 22  # factors in a block
 _MAX_WIDTH = 256  # draws in a block
-_MAX_KEPT = 1 << 24  # factors that are kept for the next evaluation
+_MAX_KEPT = 1 << 24  # factors kept for the next evaluation
 _TINY = np.float32(1e-30)
 _NOISE_LEVEL = 0.9  # quantile of the noise above which the rest of a fit counts
 
@@ -85,11 +86,11 @@ class Resamples:
 
     @property
     def n_units(self) -> int:
-        """How many factors a resample has, besides that of the pseudo-error."""
+        """How many factors a resample has, besides the factor of the pseudo-error."""
         return self.n_rows if self.n_groups is None else self.n_groups
 
     def blocks(self) -> Iterator[Single]:
-        """Yield blocks of factors, a column for each resample: always the same ones."""
+        """Yield blocks of factors, one column per resample, always the same."""
         return iter(self._kept) if self.n_units * self.draws <= _MAX_KEPT else self._drawn()
 
     @cached_property
@@ -103,7 +104,7 @@ class Resamples:
         size = max(1, min(_MAX_WIDTH, _BLOCK_SIZE // (self.n_rows + 1)))
         for start in range(0, self.draws, size):
             factors = np.empty((n, min(size, self.draws - start)), np.float32)
-            for column in range(factors.shape[1]):  # one by one: the same whatever the size of a block
+            for column in range(factors.shape[1]):  # one by one: the same for any block size
                 factors[:, column] = generator.random(n, np.float32) < share
             factors *= large - small
             factors += small
@@ -133,9 +134,9 @@ def expected_noise(
 ) -> Vector:
     """Return the mean absolute noise of the mean residual in each bin.
 
-    Bins have the sum of weights `count` and the sum of probabilities `total`, which is `change` too small,
-    and the `chance` to hold the pseudo-error. Events vary like binomial counts, of rows over their design
-    effect; where probabilities are wrong, the number of rows in a bin adds to it.
+    Bins have the sum of weights `count`, the sum of probabilities `total`, which is too small by `change`,
+    and the `chance` to hold the pseudo-error. Events vary like binomial counts of rows over their design
+    effect. Where probabilities are wrong, the varying number of rows in a bin adds noise.
     """
     filled = count > 0
     per_weight = float(weight.sum() / (weight @ weight)) / effect  # observations: 1 if unweighted
@@ -151,7 +152,7 @@ def expected_noise(
 
 
 def binomial_deviation(count: Vector, probability: Vector) -> Vector:
-    """Return E|X - n p| of binomial counts X (De Moivre), also for n that are not integers."""
+    """Return E|X - n p| of binomial counts X (De Moivre), even if n is not an integer."""
     from scipy.special import gammaln
 
     p = np.clip(probability, 1e-300, 1 - 1e-16)
@@ -162,10 +163,10 @@ def binomial_deviation(count: Vector, probability: Vector) -> Vector:
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """Residuals of which a norm is taken: their mean, and a linear map from rows to their sums.
+    """Residuals for a norm: their mean, and a linear map from rows to their sums.
 
-    `fitted` is what recalibration would remove from the mean. `expected` is the mean absolute noise, where it
-    is known.
+    `fitted` is the part of the mean that recalibration would remove. `expected` is the mean absolute noise,
+    if it is known.
     """
 
     mean: Vector
@@ -174,7 +175,7 @@ class Residuals:
     expected: Vector | None = None
 
     def scaled(self, noise: Single) -> Single:
-        """Return the noise, if too small, scaled to the mean absolute noise that is expected."""
+        """Return the noise, scaled up to the expected mean absolute noise if it is too small."""
         if self.expected is None:
             return noise
         drawn = np.abs(noise).mean(axis=1, dtype=np.float64)[self.expected > 0].sum()
@@ -215,12 +216,12 @@ def bootstrap(
 
 
 def plausible_shapes(mean: Vector, fitted: Vector, noise: Single) -> tuple[Single, Single]:
-    """Return residuals h of norm 1, the same for all resamples or some for each: for both ends."""
+    """Return residuals h of norm 1 for both ends, either common to all resamples or one per resample."""
     rest = (mean - fitted)[:, None]
     size = float(np.sum(rest**2))
     by_chance = float(np.quantile(np.einsum("ij,ij->j", noise, noise, dtype=np.float64), _NOISE_LEVEL))
     sparse = dense = fitted[:, None].astype(np.float32)
-    of_another = np.roll(noise, 1, axis=1)  # the noise of another resample for each
+    of_another = np.roll(noise, 1, axis=1)  # pairs each resample with the noise of another
     if size > by_chance:
         kept, variance = 1 - by_chance / size, noise.var(axis=1, dtype=np.float64)[:, None]
         sparse = sparse + (rest * np.maximum(1 - variance / np.maximum(rest**2, _TINY), 0)).astype(np.float32)
@@ -272,7 +273,7 @@ def _boundary(holds: Callable[[float], bool], inside: float, outside: float) -> 
 def norm_interval(
     value: float, residuals: Residuals, noise: Single, confidence: float, least_high: float = 0.0
 ) -> Estimate:
-    """Return the interval of an error that the sum of absolute residuals measures, within [0, 1].
+    """Return the interval of an error that is the sum of absolute residuals, within [0, 1].
 
     Its upper end is at least `least_high`.
     """

@@ -1,7 +1,7 @@
 """Tests of calibration: whether the outcomes are compatible with the probabilities.
 
 With probabilities c of an event, outcomes h of 0 or 1 and weights w, the null hypothesis is that h is 1 with
-probability c, independently for each row. The event is that the top label is right or, with `class_`, that
+probability c, independently in every row. The event is that the top label is correct or, with `class_`, that
 the label is a given class.
 
     Spiegelhalter  z = sum w (h - c) (1 - 2c) / sqrt(sum w^2 (1 - 2c)^2 c (1 - c))
@@ -9,18 +9,18 @@ the label is a given class.
     cumulative     C_k = sum of w (h - c) over the k rows of lowest c, / sqrt(sum w^2 c (1 - c)):
                    under the null a Brownian motion; its largest |C|, or its range
 
-One test is about all K classes at once. With x_k = log(p_k / p_r) of each class k against a class r,
+One test covers all K classes at once. With x_k = log(p_k / p_r) of each class k against a class r,
 
     Cox, all       P(y = k) = softmax(a_k + b_k x_k), a_r = 0; the null is a = 0, b = 1: a likelihood ratio
                    with 2 (K - 1) degrees of freedom
 
-A class with few rows to be expected keeps a = 0 and b = 1, since the ratio would not be chi-squared.
+A class with few expected rows keeps a = 0 and b = 1, since the ratio would not be chi-squared.
 
-Weights say how much a row counts. They are not repetitions: k rows are k observations, but a row of weight k
-is one observation. A common factor of all weights changes nothing.
+Weights are importance weights, not repetitions: k rows are k observations, but a row of weight k is one
+observation. A common factor of all weights changes nothing.
 
-With groups, only these are independent. The variance of a statistic is then multiplied by its design effect,
-and by a factor for few groups, see `metrics.intervals`.
+With groups, only the groups are independent. The variance of a statistic is then multiplied by its design
+effect, and by a factor for few groups, see `metrics.intervals`.
 
 References
 ----------
@@ -49,12 +49,12 @@ from temperance.metrics.intervals import Estimate, Units
 from temperance.metrics.predictions import Predictions, cached_slices, check_fraction, check_rows
 
 LEVEL = 0.05  # significance level in `words`
-_PARTS_OF_PATH = 16  # of cumulated residuals, whose variance by groups may be largest before the end
+_PARTS_OF_PATH = 16  # of cumulated residuals, whose variance by groups can be largest before the end
 _MIN_DISTANCE = 2.0**-53  # of a probability from 0 and 1, where its logit is taken
 _TOLERANCE = 1e-16  # of the predicted decrease of the mean loss: coefficients to 1e-8 standard errors
-_MIN_INFORMATION = 10.0  # sum of p (1 - p) of a class that is tested, so that the ratio is chi-squared
-_MAX_TESTED_CLASSES = 20  # at once: so the test stays a small part of an evaluation
-_MAX_CONDITION = 1e14  # of the information: beyond, rounding hides the coefficients
+_MIN_INFORMATION = 10.0  # sum of p (1 - p) of a tested class, so that the ratio is chi-squared
+_MAX_TESTED_CLASSES = 20  # at once, so that the test stays a small part of an evaluation
+_MAX_CONDITION = 1e14  # of the information: beyond it, rounding hides the coefficients
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class CalibrationTest:
     p_value : float
         P-value of the null hypothesis.
     words : str
-        The result in words.
+        The result as a sentence.
 
     Examples
     --------
@@ -85,8 +85,8 @@ class CalibrationTest:
 class CoxTest(CalibrationTest):
     """Calibration slope and intercept, and the likelihood ratio test of slope 1 and intercept 0.
 
-    The standard errors are those of maximum likelihood, and the intervals are normal. A coefficient that the
-    rows do not determine is nan, and `words` say why.
+    The standard errors come from maximum likelihood, and the intervals are normal. A coefficient that the
+    rows do not determine is nan, and `words` gives the reason.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class CoxTest(CalibrationTest):
     p_value : float
         P-value of the null hypothesis: slope 1 and intercept 0.
     words : str
-        The result in words.
+        The result as a sentence.
     slope, intercept : Estimate
         The coefficients, with their intervals. A slope below 1 means overconfident.
     slope_error, intercept_error : float
@@ -103,7 +103,7 @@ class CoxTest(CalibrationTest):
 
     Examples
     --------
-    Of the rows with probability 0.9, 8 of 10 are of class 1; of those with 0.4, 4 of 10 are:
+    Of the rows with probability 0.9, 8 of 10 are of class 1; of the rows with 0.4, 4 of 10 are:
 
     >>> test = cox([0.9] * 10 + [0.4] * 10, [1] * 8 + [0] * 2 + [1] * 4 + [0] * 6, class_=1)
     >>> round(test.slope.value, 2), round(test.slope_error, 2)
@@ -123,7 +123,7 @@ Event = tuple[Vector, Vector, Vector, Indices | None]
 def event_of(
     rows: Predictions, class_: int | str | None = None, probs: Any = None, classes: Names | None = None
 ) -> Event:
-    """Return what a test is about: the top label, or a class by column or name."""
+    """Return the event of a test: the top label, or a class by column or name."""
     if class_ is None:
         return rows.confidence.astype(np.float64), rows.correct, rows.weight, rows.groups
     n_classes = rows.probs.shape[1]
@@ -143,7 +143,7 @@ def spiegelhalter(
     dim: int = -1,
     ignore_index: int | None = None,
 ) -> CalibrationTest:
-    """Test calibration by Spiegelhalter's z: whether the Brier score is what the probabilities predict.
+    """Test calibration by Spiegelhalter's z: whether the Brier score matches its expectation.
 
     Parameters
     ----------
@@ -151,13 +151,13 @@ def spiegelhalter(
     labels : integer array of shape (N,)
     class_ : int or str, optional
         Column or name of the class whose probability is tested; by default the top label's confidence. With
-        two classes all three choices give the same z.
+        two classes, all three choices give the same z.
     sample_weight : array of shape (N,), optional
-        How much a row counts. A row of weight k is one observation, not k.
+        Importance weights: a row of weight k is one observation, not k.
     classes : sequence of str or int, optional
         Names of the columns, in their order, if labels are names. A DataFrame has its own.
     groups, dim, ignore_index
-        As for `evaluate`. The variance is then that of independent groups.
+        As for `evaluate`. The variance then assumes independent groups, not independent rows.
 
     Returns
     -------
@@ -194,7 +194,7 @@ def cumulative_differences(
     dim: int = -1,
     ignore_index: int | None = None,
 ) -> CalibrationTest:
-    """Test calibration without bins: cumulated residuals in the order of the probabilities.
+    """Test calibration without bins, by cumulated residuals in the order of the probabilities.
 
     Parameters
     ----------
@@ -207,8 +207,8 @@ def cumulative_differences(
     Returns
     -------
     CalibrationTest
-        The p-value is that of the range, or of the largest absolute value, of Brownian motion on [0, 1].
-        With few rows the steps are coarse, and the test is conservative. Rows of equal probability are added
+        The p-value comes from the range, or the largest absolute value, of Brownian motion on [0, 1]. With
+        few rows the steps are coarse, and the test is conservative. Rows of equal probability are added
         together, so the order of rows does not matter.
 
     References
@@ -251,8 +251,7 @@ def cox(
     confidence : float
         Level of the intervals of slope and intercept.
     sample_weight : array of shape (N,), optional
-        How much a row counts. The weights are scaled to sum to the effective number of rows,
-        (sum w)^2 / sum w^2.
+        Importance weights, scaled to sum to the effective number of rows, (sum w)^2 / sum w^2.
 
     Returns
     -------
@@ -260,9 +259,9 @@ def cox(
         `statistic` is the likelihood ratio, chi-squared with two degrees of freedom under the null. A slope
         below 1 means overconfident; an intercept below 0, at slope 1, probabilities that are too high.
         Probabilities of exactly 0 or 1 are moved by 1.1e-16. If all outcomes are equal, or separated by the
-        probability, slope and intercept have no finite estimate, and the ratio is that of the limit: a
-        perfect fit, except to a probability that both outcomes share. If all probabilities are equal, only
-        the intercept is estimated, at slope 1, with one degree of freedom.
+        probability, slope and intercept have no finite estimate. The ratio is then its limit: a perfect fit,
+        except at a probability that both outcomes share. If all probabilities are equal, only the intercept
+        is estimated, at slope 1, with one degree of freedom.
 
     References
     ----------
@@ -295,9 +294,10 @@ def cox_classes(
     dim: int = -1,
     ignore_index: int | None = None,
 ) -> CalibrationTest:
-    """Test the calibration of all classes at once: an intercept and a slope for each, against the last class.
+    """Test the calibration of all classes at once: one intercept and slope per class, against the last class.
 
-    `cox` tests the top label alone, and can miss classes whose probabilities are too high or too low in turn.
+    `cox` tests only the top label, and misses classes whose errors cancel: some too likely, others too
+    unlikely.
 
     Parameters
     ----------
@@ -311,7 +311,7 @@ def cox_classes(
     CalibrationTest
         `statistic` is the likelihood ratio, chi-squared with 2 (K - 1) degrees of freedom under the null. A
         class whose sum of p (1 - p) is below 10 has too few rows to be tested: it keeps slope 1 and intercept
-        0, and has no degrees of freedom. So has a class that is not among the 20 with the largest sums.
+        0, without degrees of freedom. So does a class that is not among the 20 with the largest sums.
 
     References
     ----------
@@ -322,7 +322,7 @@ def cox_classes(
 
     Examples
     --------
-    The confidence of 0.6 is right on average, but class 0 is too likely and class 1 too unlikely:
+    A confidence of 0.6 is correct on average, but class 0 is too likely and class 1 too unlikely:
 
     >>> probs = [[0.6, 0.2, 0.2]] * 100 + [[0.2, 0.6, 0.2]] * 100
     >>> labels = [0] * 45 + [1] * 35 + [2] * 20 + [0] * 10 + [1] * 75 + [2] * 15
@@ -336,7 +336,7 @@ def cox_classes(
 
 
 def all_tests(rows: Predictions, confidence: float) -> dict[str, CalibrationTest]:
-    """Return each test of the top label, and that of all classes, by name."""
+    """Return the tests of the top label, and the test of all classes, by name."""
     event = event_of(rows)
     return {
         "spiegelhalter": spiegelhalter_of(*event),
@@ -356,7 +356,7 @@ def spiegelhalter_of(c: Vector, outcome: Vector, w: Vector, groups: Indices | No
     z = _over(float(w @ excess), variance)
     p = float(erfc(abs(z) / np.sqrt(2)))
     if not (c != 0.5).any():
-        return CalibrationTest(z, p, "It says nothing: every probability is 1/2.")
+        return CalibrationTest(z, p, "Not informative: every probability is 1/2.")
     return CalibrationTest(z, p, f"z = {z:.2f}, {verdict(p)}")
 
 
@@ -377,9 +377,9 @@ def cumulative_of(
 
 
 def _variance_factor(values: Vector, w: Vector, groups: Indices | None, parts: int = 1) -> float:
-    """Return the variance of the sum of w values of groups, relative to that of independent rows.
+    """Return the variance of a weighted sum with groups, relative to its variance with independent rows.
 
-    With more `parts`, that of the sum up to the end of a part, where it is largest.
+    With several `parts`, use the sum up to the end of the part at which the variance is largest.
     """
     if groups is None:
         return 1.0
@@ -394,7 +394,7 @@ def _variance_factor(values: Vector, w: Vector, groups: Indices | None, parts: i
 
 
 def _over(total: float, variance: float) -> float:
-    """Return a sum in units of its standard deviation: infinite if that is 0 and the sum is not."""
+    """Return a sum in units of its standard deviation; infinite if only the deviation is 0."""
     if variance > 0:
         return total / float(np.sqrt(variance))
     # Up to rounding, certain predictions have no variance.
@@ -448,7 +448,7 @@ def cox_of(
             theta[0] = np.log(rate) - np.log1p(-rate) - logit[0]
             errors[0] = np.sqrt(factor / (total * rate * (1 - rate)))
     else:
-        # From where every rate is 1/2: at the null, certain rows would have no information.
+        # Start where every rate is 1/2: at the null, certain rows would have no information.
         solution = fisher_scoring(loss, np.zeros(2), _TOLERANCE)
         end = loss(solution.parameters)
         best, (gradient, fisher) = end.value, end.derivatives
@@ -471,10 +471,10 @@ def cox_of(
 
 
 def _rao_scott(scores: Matrix, groups: Indices) -> tuple[float, float]:
-    """Return what to divide a likelihood ratio by, and its degrees of freedom, if rows belong to groups.
+    """Return the divisor of a likelihood ratio, and its degrees of freedom, if rows belong to groups.
 
     With S the sums of outer products of the scores, of groups and of rows, and M = S_rows^-1 S_groups, the
-    ratio is a sum of chi-squared variables times the eigenvalues of M. Over tr M^2 / tr M, it is nearly
+    ratio is a sum of chi-squared variables times the eigenvalues of M. Divided by tr M^2 / tr M, it is nearly
     chi-squared with (tr M)^2 / tr M^2 degrees of freedom (Rao and Scott, 1984).
     """
     sums = np.column_stack([np.bincount(groups, column) for column in scores.T])
@@ -488,7 +488,7 @@ def _rao_scott(scores: Matrix, groups: Indices) -> tuple[float, float]:
 def _of_groups(
     loss: _LogisticLoss, theta: Vector, inverse: Matrix, groups: Indices
 ) -> tuple[Vector, float, float]:
-    """Return how much groups widen the errors, by the sandwich, and the result of `_rao_scott`."""
+    """Return by how much groups widen the errors (sandwich estimator), and the result of `_rao_scott`."""
     rate = 0.5 * (1 + np.tanh(loss.design @ theta / 2))
     residual = loss.outcome - rate
     scores = loss.design * (loss.weight * residual)[:, None]
@@ -505,7 +505,7 @@ def _of_groups(
 class _LogisticLoss(Objective):
     """The mean negative log-likelihood of outcomes with the log odds `design @ theta`.
 
-    The other objectives of the solver are about temperatures, which are positive; a slope may be negative.
+    The solver's other objectives are about temperatures, which are positive; a slope can be negative.
     """
 
     order = 2  # the Fisher matrix is the second derivative
@@ -516,7 +516,7 @@ class _LogisticLoss(Objective):
         self.design, self.outcome, self.weight = design, outcome, weight
 
     def every(self, step: int) -> Self:
-        """Return the loss of one of each `step` rows."""
+        """Return the loss of every `step`-th row."""
         at = sampled_rows(step, len(self.weight))
         return type(self)(self.design[at], self.outcome[at], self.weight[at])
 
@@ -545,9 +545,9 @@ def cox_classes_of(rows: Predictions) -> CalibrationTest:
     largest = np.argsort(-information, kind="stable")[:_MAX_TESTED_CLASSES]
     tested = np.sort(largest[information[largest] >= _MIN_INFORMATION])
     if len(tested) < 2:
-        return CalibrationTest(0.0, 1.0, "It says nothing: each class has too few rows.")
+        return CalibrationTest(0.0, 1.0, "Not informative: each class has too few rows.")
     loss = _ClassLoss(*_log_ratios(rows, tested), weight, len(tested) - 1)
-    # From equal probabilities: at the null, certain rows would have no information.
+    # Start from equal probabilities: at the null, certain rows would have no information.
     solution = solve(loss, np.zeros(2 * loss.n_free), len(weight))
     null = loss(np.repeat([0.0, 1.0], loss.n_free)).value
     ratio, degrees = max(0.0, 2 * loss.total_weight * (null - solution.value)), 2.0 * loss.n_free
@@ -561,7 +561,7 @@ def cox_classes_of(rows: Predictions) -> CalibrationTest:
 def _log_ratios(rows: Predictions, tested: Indices) -> tuple[Matrix, Indices]:
     """Return log(p_k / p_r) of the tested classes k, of r, the last of them, and of all others together.
 
-    Labels become columns of this. That the others are taken together changes losses by a constant.
+    The labels refer to these columns. Merging the others changes losses by a constant.
     """
     n_rows, n_classes = rows.probs.shape
     column = np.full(n_classes, len(tested))
@@ -591,7 +591,7 @@ class _ClassLoss(Objective):
         self.x, self.labels, self.weight, self.n_free = x, labels, weight, n_free
 
     def every(self, step: int) -> Self:
-        """Return the loss of one of each `step` rows."""
+        """Return the loss of every `step`-th row."""
         at = sampled_rows(step, len(self.weight))
         return type(self)(self.x[at], self.labels[at], self.weight[at], self.n_free)
 
@@ -633,7 +633,7 @@ class _ClassLoss(Objective):
 
 
 def _separated(logit: Vector, outcome: Vector) -> bool:
-    """Say whether outcomes do not overlap, except at one value: then no slope and intercept are best."""
+    """Say whether outcomes overlap at one value at most: then no slope and intercept are best."""
     of_0, of_1 = logit[outcome == 0], logit[outcome == 1]
     if not len(of_0) or not len(of_1):
         return True
@@ -641,7 +641,7 @@ def _separated(logit: Vector, outcome: Vector) -> bool:
 
 
 def _lowest_loss(logit: Vector, outcome: Vector, weight: Vector) -> float:
-    """Return the infimum of the mean loss of separated outcomes: that of the value that both share."""
+    """Return the infimum of the mean loss of separated outcomes: the loss at the value that both share."""
     from scipy.special import entr
 
     shared = np.isin(logit, np.intersect1d(logit[outcome == 0], logit[outcome == 1]))

@@ -1,4 +1,4 @@
-"""A loss in two parts: what recalibration can remove, and what it cannot.
+"""Split a loss into two parts: what recalibration can remove, and what it cannot.
 
     total        = mean loss of p
     refinement   = min over recalibrators g of the mean loss of g(p), with g fitted to other folds
@@ -9,29 +9,30 @@ For the expected loss, and g over all functions, this is the classical decomposi
 (Bröcker, 2009). The calibration part is then a divergence: for the negative log-likelihood the mean
 Kullback-Leibler divergence from the true probabilities given p to p.
 
-For the intervals of the two parts, a temperature with class biases is fitted to all rows. With d_i the loss
-of row i before less that after, D their mean, and s the standard error of D: the fit makes D too large, by
-Wilks' theorem like a chi-squared variable with as many degrees of freedom as parameters, if the classifier is
-calibrated. If it is not, the variable is noncentral, and the truth is its noncentrality:
+For the intervals of the two parts, a temperature with class biases is fitted to all rows. Let d_i be the
+reduction of row i's loss, D the mean reduction, and s the standard error of D. The fit makes D too large. If
+the classifier is calibrated, D is distributed, by Wilks' theorem, like a chi-squared variable with as many
+degrees of freedom as parameters. If it is not, the variable is noncentral, and the truth is its
+noncentrality:
 
     D / c  ~  chi-squared with nu degrees of freedom and noncentrality truth / c
 
-For the negative log-likelihood close to the truth c = 1 / 2N, and nu is the number of parameters. Further
-away the rows tell: the variance of the right side at truth + nu c = D is about 4 c D, which must be s^2. What
-the fit adds, nu c, stays parameters / 2N. The Brier score has no theorem of its own, because the fit does not
-minimise it. Cross-validation shows the proportion: how much lower each loss is on the rows of the fit than
-out of fold. The interval holds the truths that an equal-tailed test does not reject. By chance D may be so
-small that it rejects all of them; the upper end is at least that of D = nu c, the mean for a calibrated
-classifier.
+For the negative log-likelihood close to the truth, c = 1 / 2N, and nu is the number of parameters. Further
+away the rows determine c: the variance of the right side at truth + nu c = D is about 4 c D, which must equal
+s^2. The amount that the fit adds, nu c, stays parameters / 2N. The Brier score has no such theorem, because
+the fit does not minimise it. There, cross-validation gives the proportion: how much lower each loss is on the
+rows of the fit than out of fold. The interval contains the truths that an equal-tailed test does not reject.
+D can be so small by chance that the test rejects all of them. So the upper end is at least the end for a D of
+nu c, the mean for a calibrated classifier.
 
-Out of fold the fit gains less than the best recalibrator, on average: the lower end is at most that of this
-mean, plus what a fit costs, which is known of the likelihood only. The pseudo-error of `metrics.intervals` is
-in every variance: where no row is wrong the fit trusts the classifier without limit, and one error would undo
-its gain.
+Out of fold, the fit gains less than the best recalibrator on average. So the lower end is at most the lower
+end for the mean gain out of fold, plus the cost of a fit, which is known only for the likelihood. Every
+variance includes the pseudo-error of `metrics.intervals`: where no row is wrong, the fit trusts the
+classifier without limit, and one error would undo its gain.
 
-What the fit adds to the calibration part it takes from the refinement part: the upper end of that one is the
-end of the mean loss after the fit, moved up by as much, and the lower end is left where it is. No part ends
-above the whole.
+The fit takes from the refinement part what it adds to the calibration part. So the refinement part's upper
+end is the upper end of the mean loss after the fit, moved up by that amount; its lower end is not moved. No
+part ends above the whole.
 
 References
 ----------
@@ -60,7 +61,7 @@ from temperance.metrics.recalibration import (
 )
 from temperance.metrics.vocabulary import VocabularyRecalibration, open_recalibration
 
-# Of what a fit adds to the Brier score to what it adds to the negative log-likelihood: 2 at most, by
+# Largest ratio of what a fit adds to the Brier score to what it adds to the negative log-likelihood: 2, by
 # Pinsker's inequality.
 _RATIOS = (0.05, 2.0)
 _LOSSES = ("nll", "brier")
@@ -108,8 +109,8 @@ def decompose(
     """Split a proper loss into calibration and refinement, by cross-validated recalibration.
 
     The refinement part is the loss that remains after the best of three recalibrators: none, a temperature,
-    a temperature and a bias for each class, fitted by maximum likelihood on the other folds. A richer family
-    could find more, so the calibration part is a lower bound, up to the noise of the rows. Berta et al.
+    or a temperature with one bias per class, fitted by maximum likelihood on the other folds. A richer family
+    could remove more, so the calibration part is a lower bound, up to the noise of the rows. Berta et al.
     (2025) use the same idea to stop training where the refinement part is smallest.
 
     Parameters
@@ -161,7 +162,7 @@ def decompose(
 def random_folds(
     n_rows: int, folds: int, generator: np.random.Generator, groups: Indices | None = None
 ) -> Indices:
-    """Return the fold of each row, the same for rows of a group; with fewer rows than folds, each is one."""
+    """Return each row's fold, the same within a group; with fewer rows than folds, each row is a fold."""
     n_units = n_rows if groups is None else int(groups.max()) + 1
     fold: Indices = generator.permutation(n_units) % min(check_integer("folds", folds, 2), n_units)
     return fold if groups is None else fold[groups]
@@ -174,15 +175,15 @@ def out_of_fold(
     fold: Indices,
 ) -> dict[str, Vector]:
     """Return (3, N) losses by name: of the identity, a temperature, and a temperature with biases."""
-    # Each fit starts from the last one, which saves passes. All are convex and run to convergence, so an
-    # initial value that has seen the held-out rows does not matter where the others determine the fit.
+    # Each fit starts from the last one, which saves passes. All are convex and run to convergence, so it does
+    # not matter that an initial value has seen the held-out rows, if the others determine the fit.
     models, fits = start, []
     nll, brier = np.tile(rows.nll, (3, 1)), np.tile(rows.brier, (3, 1))
-    # Rows of groups are worth fewer independent rows, also against the prior of the biases.
+    # Rows of groups are worth fewer independent rows, including relative to the prior of the biases.
     independent = rows.weight / rows.units.effect
     for held in range(int(fold.max()) + 1):
         weight = np.where(fold == held, 0.0, independent)
-        # Without rows to fit to, as for a single row, the recalibrators stay the identity.
+        # Without rows to fit, as with a single row, the recalibrators stay the identity.
         models = recalibration.fit(weight, models) if weight.any() else recalibration.start
         fits.append(models)
     for which, of_folds in enumerate(zip(*fits, strict=True), start=1):
@@ -193,8 +194,7 @@ def out_of_fold(
 def part_estimates(rows: Predictions, fold: Indices, confidence: float) -> tuple[dict[str, Estimate], Vector]:
     """Return the refinement and the calibration part of each loss, and each row's recalibrated confidence.
 
-    The confidence is that of a temperature with biases that is fitted to all rows, without what is noise in
-    it.
+    The confidence comes from a temperature with biases, fitted to all rows and shrunk to remove its noise.
     """
     weight, wrong = rows.weight / rows.units.effect, rows.pseudo_error
     recalibration = open_recalibration(rows)
@@ -204,7 +204,7 @@ def part_estimates(rows: Predictions, fold: Indices, confidence: float) -> tuple
     losses = out_of_fold(rows, recalibration, (scaled, biased), fold)
     held_out = {name: of_models[-1] for name, of_models in losses.items()}
     added = added_by_fit(after, held_out, weight, effective_parameters(precision), rows.units.effect)
-    # A loss at the pseudo-label differs from that at the label only by the probability of the label.
+    # The losses at the pseudo-label and at the label differ only by the probability of the label.
     n_folds = int(fold.max()) + 1
     at_error = np.maximum(recalibration.recalibrated(biased, wrong.labels), _TINY)
     after_error = -np.log(at_error), after["brier"] + 2 * (np.exp(-after["nll"]) - at_error)
@@ -242,8 +242,8 @@ def calibration_interval(
 ) -> Estimate:
     """Return the interval of the calibration part, widened to contain its value.
 
-    `gains` are how much lower the loss of each row is after the fit, `pseudo` those of a pseudo-error, and
-    `added` is what the fit adds to the mean gain.
+    `gains` are the reductions of each row's loss by the fit, `pseudo` has the gains of a pseudo-error, and
+    `added` is the amount that the fit adds to the mean gain.
     """
     if len(weight) == 1:
         return Estimate(value, np.nan, np.nan)
@@ -265,7 +265,7 @@ def added_by_fit(
     parameters: float,
     effect: float = 1.0,
 ) -> dict[str, float]:
-    """Return what a fit of so many parameters adds to the difference of the means of each loss.
+    """Return the amount that a fit of some parameters adds to the mean gain in each loss.
 
     `out_of_fold` has the losses of the same recalibrator, fitted without the row's fold. `effect` is the
     design effect of groups.
@@ -289,7 +289,7 @@ def noncentral_interval(
     freedom = optimism / unit
 
     def noncentrality(statistic: float, tail: float) -> float:
-        """Return the one at which the statistic has this lower tail, which falls as it grows."""
+        """Return the noncentrality at which the statistic has this lower tail; the tail falls as it grows."""
         low, high = 0.0, 2 * statistic + 100.0
         for _ in range(40):  # halvings
             middle = (low + high) / 2

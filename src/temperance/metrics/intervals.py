@@ -1,44 +1,46 @@
 """An estimate with its interval; intervals of proportions and means.
 
-The interval of a proportion is that of Wilson (1927). That of a mean comes from the variance and the skewness
-of its rows.
+The interval of a proportion is Wilson's (1927). The interval of a mean comes from the variance and the
+skewness of its rows.
 
-Row i moves an estimate by u_i: with shares v of the weights, a mean m of x by u_i = v_i (x_i - m). Then
+Row i moves an estimate by u_i: with shares v of the weights, it moves a mean m of x by u_i = v_i (x_i - m).
+Then
 
     s^2 = sum_i u_i^2 / (1 - 2 v_i + sum_j v_j^2)      A = sum_i u_i^3 / (sum_i u_i^2)^(3/2)
 
-are the variance and the skewness of the estimate. Losses have a long right tail. An estimate that comes out
-too small then has too small a standard error as well, so that m +- z s misses large truths too often. Hall's
+are the variance and the skewness of the estimate. Losses have a long right tail. An estimate that is too
+small then has a standard error that is too small as well, so m +- z s misses large truths too often. Hall's
 transformation of t = (m - truth) / s removes this: up to terms of order 1/N,
 
     g(t) = t + A t^2 / 3 + A^2 t^3 / 27 + A / 6
 
-is normal. It is monotone, with the inverse 3 ((1 + A (x - A / 6))^(1/3) - 1) / A. No rows are resampled.
+is normal. It is monotone, with the inverse 3 ((1 + A (x - A / 6))^(1/3) - 1) / A. Nothing is resampled.
 
-Rows without an error do not show how much an error would move the mean, and an accurate classifier makes few.
-So one row is added to the moments, though not to the mean: a pseudo-error, spread over all rows i and classes
-k other than the predicted one in proportion to sqrt(p_ik), with the loss that this label would have. The root
-lies between the probabilities themselves, which an overconfident classifier makes too small, and all pairs
-alike. `metrics.predictions` has its labels. With c = sum_i v_i^2, in effect the share of one row, x_i' the
-loss at the pseudo-label of row i and q its chance, sum_i q_i (c (x_i' - m))^2 is added to sum_i u_i^2, and
-likewise to the third moment. The noise of calibration errors and of parts of losses gets the same row. It is
-what a pseudo-count is for a proportion: it decides where errors are a handful, and is one row of many
-elsewhere.
+Rows without an error do not show how much an error would move the mean, and an accurate classifier makes few
+errors. So one row is added to the moments, but not to the mean: a pseudo-error, spread over all rows i and
+classes k other than the predicted one in proportion to sqrt(p_ik), with the loss that this label would have.
+The square root is a compromise between the probabilities themselves, which are too small for an overconfident
+classifier, and equal weights. `metrics.predictions` draws its labels. With c = sum_i v_i^2, in effect the
+share of one row, x_i' the loss at the pseudo-label of row i and q its chance, sum_i q_i (c (x_i' - m))^2 is
+added to sum_i u_i^2, and likewise to the third moment. The noise of calibration errors and of parts of losses
+includes the same row. It plays the role of a pseudo-count for a proportion: it dominates where there are only
+a handful of errors, and is one row of many elsewhere.
 
-Where a handful of rows make the mean, as two errors in 200 rows do, the transformation leaves the range in
-which it holds, and the far end would be several times too far. A count of k rare events has A = k^(-1/2), and
-its exact interval is known (Garwood, 1936): the far end is at most that of a count of 1 / A^2 events.
+Where a handful of rows determine the mean, such as two errors in 200 rows, the transformation leaves its
+range of validity, and the far end would be several times too far. A count of k rare events has A = k^(-1/2),
+and its exact interval is known (Garwood, 1936): the far end is at most the end for a count of 1 / A^2 events.
 
-Rows of a group are not independent, but groups are. A group moves an estimate by the sum of what its rows
-move, U_g, and has the sum of their shares, V_g. Everything above then holds of groups in place of rows: for
-G groups of equal size, s^2 = G / (G - 1) sum_g U_g^2, with G - 1 degrees of freedom. The design effect
+Rows of a group are not independent, but groups are. A group moves an estimate by U_g, the sum of its rows'
+moves, and has the sum of their shares, V_g. Everything above then holds for groups in place of rows: for G
+groups of equal size, s^2 = G / (G - 1) sum_g U_g^2, with G - 1 degrees of freedom. The design effect
 
     d = sum_g U_g^2 / sum_i u_i^2,    at least 1, and at most sum_g V_g^2 / sum_i v_i^2 (one row a group)
 
-says how many rows are worth one independent row; where nothing varies it is not known, and is the largest
-possible. The pseudo-error is one independent row. What has a variance from a model, as a proportion or a
-test, has d times as much (Korn and Graubard, 1998). With n the independent rows that N rows are worth, d is
-(1 - 1/G) / (1 - 1/n) of itself on average, and has about 1 / (1 / (G - 1) - 1 / (n - 1)) degrees of freedom.
+is the number of rows that are worth one independent row. Where nothing varies it is unknown, and we use the
+largest possible value. The pseudo-error is one independent row. A variance from a model, such as for a
+proportion or a test, is multiplied by d (Korn and Graubard, 1998). With n the number of independent rows that
+N rows are worth, d is on average (1 - 1/G) / (1 - 1/n) of its true value. Its degrees of freedom are about
+1 / (1 / (G - 1) - 1 / (n - 1)).
 
 References
 ----------
@@ -63,13 +65,13 @@ import numpy as np
 
 from temperance.core.arrays import Indices, Vector
 
-_SYMMETRIC = 1e-6  # a skewness below this changes no end by a millionth of its distance
-_SLIGHT = 0.1  # below this the transformation is nearer than the exact interval of a count
+_SYMMETRIC = 1e-6  # a smaller skewness changes no end by a millionth of its distance
+_SLIGHT = 0.1  # for a smaller skewness, the transformation is closer than the exact interval of a count
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A metric's value on the rows given, with the ends of its interval.
+    """A metric's value on the given rows, with the ends of its interval.
 
     Attributes
     ----------
@@ -92,12 +94,12 @@ class Estimate:
 
 
 PseudoRow = tuple[Vector, Vector]
-"""What a metric would be at the pseudo-label of each row, and the chance of the row."""
+"""The metric's value at the pseudo-label of each row, and the chance of the row."""
 
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """What is independent: rows, or the groups that they belong to, and how much each moves an estimate.
+    """The independent units, rows or groups of rows, and how much each moves an estimate.
 
     Attributes
     ----------
@@ -110,7 +112,7 @@ class Units:
 
     Examples
     --------
-    Each row twice is worth the rows once:
+    Repeating each row adds no information:
 
     >>> moves = np.array([0.1, 0.1, -0.2, -0.2, 0.1, 0.1])
     >>> units = Units.of(moves, np.full(6, 1 / 6), np.array([0, 0, 1, 1, 2, 2]))
@@ -136,12 +138,12 @@ class Units:
 
     @property
     def one_row(self) -> float:
-        """The share of one independent row: that of a row, up to that of a group."""
+        """The share of one independent row: at least a row's share, at most a group's."""
         return self.rows_share * self.effect
 
     @property
     def scale(self) -> float:
-        """By what factor `effect` is too small on average, with few groups; infinite for one group."""
+        """The factor by which `effect` is too small on average, with few groups; infinite for one group."""
         rows, groups = 1 / self.one_row, 1 / float(self.share @ self.share)
         if rows <= groups * (1 + 1e-9):
             return 1.0
@@ -149,7 +151,7 @@ class Units:
 
     @property
     def freedom(self) -> float:
-        """Degrees of freedom of a variance that is `effect` times a known one: as many as groups, at least.
+        """Degrees of freedom of a variance that is `effect` times a known one: at least G - 1.
 
         Infinite if each row is a group, or each group in effect one row: then the effect is known.
         """
@@ -159,7 +161,7 @@ class Units:
         return 1 / (1 / max(groups - 1, 1e-9) - 1 / (rows - 1))
 
     def widening(self, confidence: float) -> float:
-        """Return by what factor to widen an interval whose variance is that of few groups; 1 for rows."""
+        """Return the factor that widens an interval whose variance comes from few groups; 1 for rows."""
         from scipy.special import stdtrit
 
         if np.isinf(self.freedom) or np.isinf(self.scale):
@@ -194,16 +196,17 @@ def influence_interval(
 def spread(
     influence: Vector, share: Vector, pseudo: PseudoRow | None = None, groups: Indices | None = None
 ) -> tuple[float, float, float]:
-    """Return the standard error of an estimate, its skewness, and how many rows of equal weight it has.
+    """Return the standard error of an estimate, its skewness, and its effective number of rows.
 
-    With groups, these are as many groups of equal weight. The error of a single row or group is infinite. An
+    With groups, this is the effective number of groups. The error of a single row or group is infinite. An
     estimate that does not vary has no skewness.
     """
     units = Units.of(share * influence, share, groups)
     concentration = float(units.share @ units.share)
     if concentration >= 1 - 1e-12:
         return np.inf, 0.0, 1.0
-    # Of rows with equal variances, row i is this share of one away from a mean that it is part of.
+    # With equal variances, the squared distance of row i from a mean that includes it is this share of one
+    # variance.
     left = np.maximum(1 - 2 * units.share + concentration, 1e-12)
     moves = units.moves / np.sqrt(left)
     squares, cubes = float(moves @ moves), float((moves**2) @ moves)
@@ -219,7 +222,7 @@ def spread(
 def distances(skewness: float, rows: float, confidence: float) -> tuple[float, float]:
     """Return how many standard errors the ends of the interval are below and above the estimate.
 
-    The quantiles are those of Student's t: with few rows the standard error is uncertain too.
+    The quantiles are Student's t, since with few rows the standard error is also uncertain.
     """
     from scipy.special import gammaincinv, ndtri, stdtrit
 
@@ -227,11 +230,11 @@ def distances(skewness: float, rows: float, confidence: float) -> tuple[float, f
     if abs(skewness) < _SYMMETRIC:
         return z, z
     below, above = (3 / skewness * (np.cbrt(1 + skewness * (side - skewness / 6)) - 1) for side in (z, -z))
-    # At a low level the median of a skewed estimate may lie outside; the estimate stays inside.
+    # At a low level the median of a skewed estimate can lie outside; the estimate stays inside.
     ends = [max(float(below), 0.0), max(float(-above), 0.0)]
     far = 1 if skewness > 0 else 0
     if abs(skewness) > _SLIGHT:
-        # How far the upper end of a Poisson count is from it, relative to a normal variable.
+        # The distance of a Poisson count from its upper end, relative to a normal variable.
         events, level = skewness**-2.0, (1 + confidence) / 2
         of_count = float((gammaincinv(events + 1, level) - events) / np.sqrt(events) / ndtri(level))
         ends[far] = min(ends[far], z * of_count)
@@ -247,10 +250,10 @@ def mean_interval(
     pseudo: PseudoRow | None = None,
     groups: Indices | None = None,
 ) -> Estimate:
-    """Return the weighted mean of one number for each row, and its interval, kept within [low, high].
+    """Return the weighted mean of one number per row, and its interval, kept within [low, high].
 
     `pseudo` has the numbers of a pseudo-error. An infinite row makes the mean and the upper end infinite. The
-    lower end then is that of the finite part.
+    lower end then comes from the finite rows.
     """
     total, finite = float(weight.sum()), np.isfinite(values)
     bounded = values if finite.all() else np.where(finite, values, 0.0)
@@ -265,7 +268,7 @@ def wilson_interval(rate: Vector, count: Vector, level: float) -> tuple[Vector, 
     z = NormalDist().inv_cdf((1 + level) / 2)
     share = z**2 / np.where(count > 0, count, np.nan)
     centre = rate + share / 2
-    # With fractional weights, a rate of 1 may be rounded to 1 + 1e-16.
+    # With fractional weights, a rate of 1 can be rounded to 1 + 1e-16.
     spread = z * np.sqrt((np.maximum(rate * (1 - rate), 0) + share / 4) * share / z**2)
     return np.maximum((centre - spread) / (1 + share), 0), np.minimum((centre + spread) / (1 + share), 1)
 
@@ -273,11 +276,11 @@ def wilson_interval(rate: Vector, count: Vector, level: float) -> tuple[Vector, 
 def proportion_interval(
     values: Vector, weight: Vector, confidence: float, groups: Indices | None = None
 ) -> Estimate:
-    """Return the weighted mean of zeros and ones with its Wilson interval, which has a width also at 0 and 1.
+    """Return the weighted mean of zeros and ones with its Wilson interval, whose width is never 0.
 
-    That of one to four events, or of as few failures, is too short at the near end, which is then the exact
-    one-sided limit (Brown, Cai and DasGupta, 2001). The number of rows is that of independent rows of equal
-    weight with the same variance; few groups count as fewer.
+    For one to four events, or as few failures, Wilson's interval is too short at the near end, which is then
+    the exact one-sided limit (Brown, Cai and DasGupta, 2001). The number of rows is the number of independent
+    rows of equal weight with the same variance; few groups count as fewer.
     """
     from scipy.special import betaincinv
 

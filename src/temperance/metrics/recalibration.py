@@ -1,9 +1,9 @@
 """Simple recalibrators, fitted by maximum likelihood.
 
-With l = log p of a row, minus its largest, the recalibrated probabilities are q = softmax(beta l + b).
+With l = log p of a row, minus its maximum, the recalibrated probabilities are q = softmax(beta l + b).
 Without b this is temperature scaling. Each bias has a unit normal prior, which matters only for classes with
-few rows. The objectives and their solvers are those of `core`. l is float32, which is several times faster,
-with errors far below standard errors; sums over classes and rows are float64.
+few rows. The objectives and solvers come from `core`. l is float32, which is several times faster, with
+errors far below standard errors; sums over classes and rows are float64.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from temperance.metrics.predictions import cached_slices
 _LOG_TEMPERATURES = -np.log([100.0]), -np.log([0.01])  # separable rows would drive beta to infinity
 _RIDGE = 1.0
 _TINY = float(np.finfo(np.float64).tiny)
-_LOSS_TOLERANCE = 1e-9  # of the mean loss, whose last digits do not matter
+_LOSS_TOLERANCE = 1e-9  # of the mean loss, whose further digits do not matter
 _GRADIENT_TOLERANCE = 3e-2  # in standard errors of each parameter, see `fit_bias`
 
 
@@ -49,14 +49,14 @@ class Recalibrator:
         return at_label, log_sums, np.einsum("ij,ij->i", odds, odds).astype(np.float64) / sums**2
 
     def odds(self, logs: Floats) -> tuple[Floats, Vector, Vector]:
-        """Return exp(u) up to a factor for each row, its row sums, and log sum exp u."""
+        """Return exp(u) up to a factor per row, its row sums, and log sum exp u."""
         odds = np.float32(self.beta) * logs
         odds += self.bias.astype(np.float32)
         return (odds, *exponentiate(odds))
 
 
 def losses_of_parts(log_label: Floats, squares: Vector) -> tuple[Vector, Vector]:
-    """Return both losses of rows with the log probability of the label and the sum of all squares."""
+    """Return both losses of rows, from the log probability of the label and the sum of all squares."""
     nll = np.maximum(-log_label, 0)  # rounding
     return nll, np.maximum(squares - 2 * np.exp(-nll) + 1, 0)
 
@@ -64,7 +64,7 @@ def losses_of_parts(log_label: Floats, squares: Vector) -> tuple[Vector, Vector]
 def log_probabilities(probs: Floats, dtype: DTypeLike) -> Floats:
     """Return log p minus its row maximum, with p at least the precision of a float, or of half precision.
 
-    Below that all numbers mean the same. With a logarithm of -708, one label of probability 0 would decide
+    All smaller numbers mean the same. With a logarithm of -708, one label of probability 0 would determine
     the temperature of all rows.
     """
     lowest = 2.0**-24 if probs.dtype.itemsize == 2 else MIN_FLOOR
@@ -95,13 +95,13 @@ def bias_objective(rows: LogitRows, weight: Vector) -> ClassBiasLikelihood:
 
 
 def parameter_precision(rows: LogitRows, weight: Vector, model: Recalibrator) -> Vector:
-    """Return the information on log T and on each bias, with that of the prior."""
+    """Return the information on log T and on each bias, including the prior's."""
     theta = np.concatenate([[-np.log(model.beta)], model.bias])
     return bias_objective(rows, weight).diagonal(theta) * weight.sum()
 
 
 def effective_parameters(precision: Vector) -> float:
-    """Return how many parameters the rows determine: a bias counts less the more its prior decides.
+    """Return how many parameters the rows determine: a bias counts less if its prior dominates.
 
     With h the information of the rows on a bias, it counts h / (h + 1). The temperature is one more, and a
     constant that all biases share is one less.
@@ -110,7 +110,7 @@ def effective_parameters(precision: Vector) -> float:
 
 
 def shrunk(model: Recalibrator, precision: Vector) -> Recalibrator:
-    """Return the model without what is only noise: each parameter x times (1 - variance / x^2)+."""
+    """Return the model with its noise removed: each parameter x times (1 - variance / x^2)+."""
     theta = np.concatenate([[-np.log(model.beta)], model.bias])
     theta *= np.maximum(1 - 1 / np.maximum(precision * theta**2, _TINY), 0)
     return Recalibrator(float(np.exp(-theta[0])), theta[1:])
@@ -167,15 +167,15 @@ class Recalibration:
 def fit_bias(
     rows: LogitRows, weight: Vector, start: Recalibrator, *, last_is_fixed: bool = False
 ) -> Recalibrator:
-    """Return the best beta and class biases together, by L-BFGS from `start`; the last may stay as it is.
+    """Return the best beta and class biases together, by L-BFGS from `start`; the last bias can stay fixed.
 
     Each parameter is measured in units of 1/sqrt(its second derivative at the start), about its standard
     error: this makes the Hessian nearly the identity, for rare and frequent classes alike, and gives the
-    tolerance a meaning. The matrix itself, of K x K numbers, is never formed.
+    tolerance a meaning. The K × K matrix itself is never formed.
 
-    Whatever point the solver returns is a recalibrator no worse than its start on the training rows, and is
-    judged on others; should it stop early, the decomposition is a little less sharp but still valid. So
-    failure to converge is not an error here.
+    Any point that the solver returns is a recalibrator no worse than its start on the training rows, and it
+    is evaluated on other rows. If the solver stops early, the decomposition is a little less sharp but still
+    valid. So failure to converge does not raise an error here.
     """
     objective = bias_objective(rows, weight)
     theta = np.concatenate([[-np.log(start.beta)], start.bias])

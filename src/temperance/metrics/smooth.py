@@ -23,8 +23,8 @@ from temperance.core.arrays import Vector
 from temperance.metrics.bootstrap import Residuals, group_sums
 from temperance.metrics.predictions import Predictions
 
-_CELLS = 2048  # widths below 1 / 2048 are not resolved; for N < 10^9 noise makes them larger
-_CELLS_IN_WIDTH = 4  # of the grid for resamples, which are compared and not reported
+_CELLS = 2048  # widths below 1 / 2048 are not resolved; for N < 10^9 noise makes widths larger
+_CELLS_IN_WIDTH = 4  # of the grid for resamples, which are only compared, not reported
 _MIN_CELLS = 32
 
 
@@ -49,11 +49,11 @@ def grid_sums(rows: Predictions, cells: int = _CELLS) -> Callable[[Any], Any]:
 
 
 def fixed_point(residual: Vector) -> float:
-    """Return the fixed point for residuals on the grid; 0 where there are none."""
+    """Return the fixed point for residuals on the grid; 0 if there are none."""
     spectrum = _cosines(residual)
     low, high = 0.0, 1.0
     above, below = float(np.abs(residual).sum()), 1 - float(np.abs(_damped(spectrum, high)).sum())
-    for _ in range(12):  # halvings; a straight line between the last ends then leaves an error below 1e-6
+    for _ in range(12):  # halvings; linear interpolation between the last ends leaves an error below 1e-6
         middle = (low + high) / 2
         excess = float(np.abs(_damped(spectrum, middle)).sum()) - middle
         low, high = (middle, high) if excess > 0 else (low, middle)
@@ -69,11 +69,11 @@ def smoothed(residual: Any, width: float) -> Any:
 def smooth_parts(rows: Predictions, change: Vector) -> tuple[float, Residuals]:
     """Return the error, and residuals whose norm shows how it varies.
 
-    smECE_s decreases as s grows, so the fixed point of any residuals is at least t exactly if their smECE_t
-    is at least t. With t the value of the rows, resamples do not need their own fixed point, only the norm of
-    residuals smoothed by t, on a grid that resolves this width. For the same reason an end of an interval of
-    that norm is as far from t as the fixed point, or further. `change` is what recalibration adds to the
-    confidence of each row.
+    smECE_s decreases as s grows, so the fixed point of any residuals is at least t if and only if their
+    smECE_t is at least t. With t the value of the rows, resamples do not need their own fixed point, only the
+    norm of residuals smoothed by t, on a grid that resolves this width. For the same reason, an end of an
+    interval of that norm is at least as far from t as the fixed point. `change` is the amount that
+    recalibration adds to the confidence of each row.
     """
     mean = grid_mean(rows)
     value = fixed_point(mean)
@@ -96,7 +96,7 @@ def _cosines(residual: Any) -> Any:
 
 
 def _damped(spectrum: Any, width: float) -> Any:
-    """Return what has this cosine transform, smoothed by a kernel of a width above 0."""
+    """Return the inverse of a cosine transform, smoothed by a kernel of positive width."""
     from scipy.fft import idct
 
     # Beyond pi k s = 9 a cosine keeps less than 3e-18 of its amplitude: leave it out.

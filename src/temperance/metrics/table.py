@@ -1,8 +1,8 @@
-"""The table of metrics: what each is, how it is computed, how it is written.
+"""The table of metrics: their meaning, computation and format.
 
-A metric is a record, and a function of checked rows. From these follow the public function of
-(probs, labels), the entry of `evaluate`, headings and units of tables, the labels of figures, and glossaries.
-To add a metric, write it here and export it in `metrics/__init__.py`.
+A metric is a record, and a function of checked rows. These define the public function of (probs, labels), the
+entry of `evaluate`, headings and units of tables, labels of figures, and glossaries. To add a metric, write
+it here and export it in `metrics/__init__.py`.
 
     accuracy        mean 1[argmax_k p_k = y]
     nll             mean -log p_y
@@ -34,14 +34,14 @@ from temperance.metrics.smooth import fixed_point, grid_mean
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """What a metric is called, how it is written, and how `evaluate` estimates it.
+    """A metric's name and format, and how `evaluate` estimates it.
 
     Attributes
     ----------
     label : str
-        As figures and tables write it.
+        Its name in figures and tables.
     help : str
-        What it is, for a glossary.
+        Its definition, for a glossary.
     interval : str
         Where the interval comes from.
     range : tuple of two floats
@@ -49,12 +49,12 @@ class Metric:
         Returns the value and its interval; None if `evaluate` estimates the metric together with others.
     best : {"lowest", "highest", "zero"}
     unit : {"", "%"}
-        How people read it; the numbers are fractions all the same.
+        How it is shown; the numbers are fractions in either case.
     short : str
-        The label where room is scarce.
+        The label for narrow columns.
     tables : {"evaluation", "report", "all"}
-        Which tables show it: that of an evaluation alone, also that of methods in a report, or also a printed
-        comparison, which has 80 columns.
+        Which tables show it: only an evaluation, an evaluation and a report, or all tables including a
+        printed comparison, which has 80 columns.
     """
 
     label: str
@@ -69,12 +69,12 @@ class Metric:
 
     @property
     def factor(self) -> int:
-        """From natural units to those that are shown."""
+        """The factor from natural to shown units."""
         return 100 if self.unit == "%" else 1
 
     @property
     def decimals(self) -> int:
-        """How many decimals are shown."""
+        """The number of decimals to show."""
         return 2 if self.unit == "%" else 4
 
     def heading(self, *, short: bool = False) -> str:
@@ -82,7 +82,7 @@ class Metric:
         return f"{(short and self.short) or self.label} {self.unit}".rstrip()
 
     def shown(self, value: float) -> str:
-        """Return a number as it is shown, without the unit."""
+        """Return a number as text, without the unit."""
         return f"{self.factor * value:.{self.decimals}f}"
 
     def score(self, of_rows: Callable[[Predictions], float]) -> Score:
@@ -155,7 +155,7 @@ class Score(Protocol):
         classes : sequence of str or int, optional
             Names of the columns, in their order, if labels are names. A DataFrame has its own.
         dim : int
-            Axis of the classes in `probs`: 1 for those of pixels, (N, K, H, W). `labels` and `sample_weight`
+            Axis of the classes in `probs`: 1 for pixels, (N, K, H, W). `labels` and `sample_weight`
             have the shape without it.
         ignore_index : int, optional
             Label of rows to leave out, such as 255 for pixels without a class.
@@ -193,7 +193,7 @@ class BinnedScore(Protocol):
         classes : sequence of str or int, optional
             Names of the columns, in their order, if labels are names. A DataFrame has its own.
         dim : int
-            Axis of the classes in `probs`: 1 for those of pixels, (N, K, H, W). `labels` and `sample_weight`
+            Axis of the classes in `probs`: 1 for pixels, (N, K, H, W). `labels` and `sample_weight`
             have the shape without it.
         ignore_index : int, optional
             Label of rows to leave out, such as 255 for pixels without a class.
@@ -204,7 +204,7 @@ class BinnedScore(Protocol):
 def _describe(
     public: Callable[..., float], of_rows: Callable[..., float], call: Callable[..., float]
 ) -> None:
-    """Give a public function its name, and its docstring: that of its rows, with the parameters of a call."""
+    """Give a public function its name, and the docstring of its function of rows with its own parameters."""
     public.__name__ = public.__qualname__ = of_rows.__name__
     about, returns, rest = (inspect.getdoc(of_rows) or "").partition("Returns\n-------\n")
     _, _, parameters = (inspect.getdoc(call) or "").partition("\n\n")
@@ -212,7 +212,7 @@ def _describe(
 
 
 def _list_part(loss: str, part: str, does: str) -> None:
-    """List what recalibration takes from a loss, or what it leaves; the public function is `decompose`."""
+    """List the part of a loss that recalibration removes or leaves; the public function is `decompose`."""
     whole, name = METRICS[loss], f"{loss}_{part}"
     METRICS[name] = Metric(
         label=f"{whole.short or whole.label} {part}",
@@ -225,7 +225,7 @@ def _list_part(loss: str, part: str, does: str) -> None:
 def _estimated_mean(
     of_rows: Callable[[Predictions], Vector], low: float, high: float
 ) -> Callable[[Predictions, Reliability, float], Estimate]:
-    """Return what estimates the mean of a number of each row, which lies within [low, high]."""
+    """Return a function that estimates the mean of one number per row, within [low, high]."""
 
     def estimate(rows: Predictions, _: Reliability, level: float) -> Estimate:
         wrong = rows.pseudo_error
@@ -246,7 +246,7 @@ def _estimated_mean(
     tables="report",
 ).score
 def accuracy(rows: Predictions) -> float:
-    """Fraction of rows whose largest probability is that of the label.
+    """Fraction of rows in which the label has the largest probability.
 
     Returns
     -------
@@ -276,8 +276,8 @@ def nll(rows: Predictions) -> float:
     Returns
     -------
     float
-        From 0 up. It is infinite if a label has probability exactly 0: the prediction excluded what happened,
-        and no clipping hides it. If the 0 is an underflow, compute the softmax in float64.
+        At least 0. It is infinite if a label has probability exactly 0: the prediction excluded what
+        happened, and no clipping hides it. If the 0 is an underflow, compute the softmax in float64.
 
     References
     ----------
@@ -313,8 +313,8 @@ def brier(rows: Predictions) -> float:
     Returns
     -------
     float
-        From 0 to 2. For two classes this is twice the score of the second class alone, which is what
-        `sklearn.metrics.brier_score_loss` gives by default.
+        From 0 to 2. For two classes this is twice the score of only the second class, which
+        `sklearn.metrics.brier_score_loss` returns by default.
 
     References
     ----------
@@ -418,9 +418,9 @@ def mce(rows: Predictions, bins: int, strategy: str) -> float:
     Returns
     -------
     float
-        From 0 to 1. It is often that of a bin with few rows; with `strategy="mass"` no bin is nearly empty.
+        From 0 to 1. The worst bin is often one with few rows; with `strategy="mass"` no bin is nearly empty.
         `evaluate` gives no interval for it: resampling cannot show the noise of a bin with one row, so no
-        interval would have the right coverage.
+        interval would have the correct coverage.
 
     References
     ----------
@@ -450,8 +450,8 @@ def classwise_ece(rows: Predictions, bins: int, strategy: str) -> float:
     Returns
     -------
     float
-        From 0 to 1. With many classes most probabilities are near 0, and the value is small for that reason
-        alone. Compare it only between classifiers of the same classes.
+        From 0 to 1. With many classes most probabilities are near 0, and so is the value. Compare it only
+        between classifiers of the same classes.
 
     References
     ----------
@@ -526,7 +526,7 @@ def overconfidence(rows: Predictions) -> float:
 
 
 def _risk_area(rows: Predictions, _: Reliability, level: float) -> Estimate:
-    """Return the area under the risk-coverage curve, to first order the mean of what each row adds."""
+    """Return the area under the risk-coverage curve, to first order the mean of each row's contribution."""
     (area, influence, if_wrong), share = risk_curve(rows), rows.weight / rows.total
     pseudo = if_wrong, rows.pseudo_error.weight
     return influence_interval(area, influence, share, level, 0, 1, pseudo, rows.groups)
@@ -544,7 +544,7 @@ def _risk_area(rows: Predictions, _: Reliability, level: float) -> Estimate:
 def aurc(rows: Predictions) -> float:
     """Area under the risk-coverage curve of selective classification.
 
-    A temperature that is the same for all rows hardly changes it; one that depends on the row may.
+    A temperature that is the same for all rows hardly changes it; one that depends on the row can.
 
     Returns
     -------

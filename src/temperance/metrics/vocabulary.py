@@ -1,17 +1,17 @@
 """Recalibration where most classes have no bias of their own, as in a vocabulary.
 
 A class that is no row's label, and whose probabilities add up to less than 1/4 of a row, would get a bias
-between -1/4 and 0 by its prior: it gets 0. Where these are most classes, a fit of biases sees them as one
-class, which has their probability at the best temperature: it reads N rows of the other classes, not of all.
-What it needs of them is their sum of exp(beta l). With l the log probabilities of a row, less its largest,
-and A some of its classes:
+between -1/4 and 0 under its prior; we set it to 0. If most classes are like this, a fit of biases merges them
+into one class, with their total probability at the best temperature, and reads only the other classes. From
+the merged classes it needs only the sum of exp(beta l). With l the log probabilities of a row, minus their
+maximum, and A some of its classes:
 
     S(beta) = sum_A exp(beta l)        S(c + x) = sum_j x^j M_j / j!        M_j = sum_A l^j exp(c l)
 
 One pass at c gives M_0 to M_ORDER. They serve every beta for which the last term is negligible, in the sum
-over all classes and in its derivative: the first term left out is smaller still. The fits of all folds end
-close to each other, so that two or three passes serve them all. The exponentials take half of a pass, and
-each power little.
+over all classes and in its derivative: the first omitted term is even smaller. The fits of all folds end
+close to each other, so two or three passes serve them all. The exponentials take half of a pass, each power
+little.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from temperance.metrics.recalibration import (
 ORDER = 10
 MAX_LAST_TERM = 1e-7  # relative to the sum over all classes
 MAX_LAST_TERM_OF_SLOPE = 1e-6  # of log S, relative to the slope, both averaged over rows
-_MIN_TOTAL = 0.25  # of the probabilities of a class that is no label, for a bias of its own
+_MIN_TOTAL = 0.25  # smallest sum of probabilities at which a class that is no row's label has its own bias
 
 _FACTORIALS = np.array([float(factorial(j)) for j in range(ORDER + 1)])
 
 
 def open_recalibration(rows: Predictions) -> Recalibration | VocabularyRecalibration:
-    """Return what recalibrates these rows."""
+    """Return the recalibration of these rows."""
     has_bias = rows.class_totals >= _MIN_TOTAL
     has_bias[rows.labels] = True
     logs = log_probabilities(rows.probs, np.float32)
@@ -112,10 +112,10 @@ class VocabularyRecalibration:
 def _joined_losses(
     at_label: Floats, log_sums: Vector, own_squares: Vector, others: Vector, squares: Vector
 ) -> tuple[Vector, Vector]:
-    """Return the losses of rows with other classes besides: their sums of exp(beta l), and of its squares."""
+    """Return the losses of rows including other classes, given by sums of exp(beta l) and of its squares."""
     with np.errstate(divide="ignore"):
         total = np.logaddexp(log_sums, np.log(others))
-    share = np.exp(log_sums - total)  # of the probability that the classes with a bias have
+    share = np.exp(log_sums - total)  # the total probability of the classes with a bias
     return losses_of_parts(at_label - total, own_squares * share**2 + squares * np.exp(-2 * total))
 
 
@@ -149,9 +149,9 @@ class PowerSums:
 
 
 class SeriesRows(LogitRows):
-    """Log probabilities less the largest of each row, of which some classes are the row's `own`.
+    """Log probabilities minus the maximum of each row; the classes `own` have their own bias.
 
-    Where all rows have one beta, `moments` needs a pass only if no earlier one was close.
+    If all rows have one beta, `moments` needs a pass only if no earlier pass was close.
     """
 
     def __init__(self, logs: Floats, labels: Indices, own: Indices) -> None:
@@ -181,7 +181,7 @@ class SeriesRows(LogitRows):
 
     def _read(self, centre: float) -> PowerSums:
         own, others = np.empty((2, ORDER + 1, self.n_rows))
-        beta = self.dtype.type(centre)  # the centre is the rounded number
+        beta = self.dtype.type(centre)  # the rounded number is the centre
 
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
             e = np.multiply(z, beta, out=scratch.e[: j - i])
@@ -196,7 +196,7 @@ class SeriesRows(LogitRows):
         return PowerSums(float(beta), own, others)
 
     def sums_of_others(self, beta: Vector) -> tuple[Vector, Vector]:
-        """Return the sums of exp(beta l) and of its squares over the other classes, beta one of each row."""
+        """Return the sums of exp(beta l) and of its squares over the other classes, with one beta per row."""
         b, (sums, squares) = beta.astype(self.dtype), np.empty((2, self.n_rows))
 
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
@@ -216,5 +216,5 @@ def _add_powers(e: Floats, l: Floats, out: Matrix) -> None:  # noqa: E741  the s
     for j, sums in enumerate(out):
         if j:
             np.multiply(e, l, out=e)
-        # Adding in pairs keeps the digits that the first terms need, at three times the cost.
+        # Adding in pairs keeps the precision that the first terms need, at three times the cost.
         sums[:] = e.sum(axis=1) if j < 3 else np.einsum("ij->i", e)

@@ -47,7 +47,7 @@ def joined(parts: Iterable[str]) -> Markup:
 
 
 def _visible(text: str) -> str:
-    """Return text without control characters, which file names may have and a page must not."""
+    """Return text without control characters, which file names can have and a page must not."""
     if text.isprintable():
         return text
     return "".join(sign if sign.isprintable() or sign in _LAYOUT else on_one_line(sign) for sign in text)

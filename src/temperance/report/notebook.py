@@ -1,7 +1,7 @@
-"""How calibrators, comparisons and evaluations show themselves in a notebook.
+"""How a notebook shows calibrators, comparisons and evaluations.
 
-Each output is self-contained: its styles affect nothing outside. Translucent colours make it readable on the
-background of light and dark themes, without a script that detects the theme.
+Each output is self-contained: its styles affect nothing else. Translucent colours keep it readable in light
+and dark themes, without a script that detects the theme.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def comparison_html(comparison: Comparison) -> str:
 
 
 def calibrator_html(calibrator: Calibrator) -> str:
-    """Return what the calibrator is, and what it has learnt if it is fitted."""
+    """Return the calibrator's name and, if it is fitted, its summary."""
     name = element("b", repr(calibrator))
     if not hasattr(calibrator, "n_classes_"):
         return _card(element("p", name, ", not fitted yet"))
@@ -41,7 +41,7 @@ def evaluation_html(evaluation: Evaluation) -> str:
     rows = []
     for name, estimate in evaluation.items():
         value, low, high = (evaluation.shown(name, x) for x in (estimate.value, estimate.low, estimate.high))
-        interval = "" if isnan(estimate.low) else f"{low} to {high}"  # a metric may have none
+        interval = "" if isnan(estimate.low) else f"{low} to {high}"  # some metrics have no interval
         rows.append([metric_in_words(name), value, interval])
     metrics = table(["metric", "value", "interval"], rows, "Metrics")
     tests = [[name.replace("_", " "), *cells] for name, *cells in evaluation.shown_tests()]

@@ -27,7 +27,7 @@ def write_report(
     sources: Sequence[Source] = (),
     snippets: Snippets | None = None,
 ) -> None:
-    """Write the comparison as one HTML file; the options are those of `render_report`."""
+    """Write the comparison as one HTML file, with the options of `render_report`."""
     check_writable(path, overwrite=overwrite)
     page = render_report(comparison, title=title, sources=sources, snippets=snippets)
     write_atomically(path, page.encode(), overwrite=overwrite)
@@ -45,12 +45,12 @@ def render_report(
     Parameters
     ----------
     comparison : Comparison
-        The comparison to report. Without its learning curve, the page does not say whether more labels would
+        The comparison to report. Without a learning curve, the page does not tell whether more labels would
         help.
     title : str
         Heading of the page, such as the model and the data.
     sources : sequence of Source
-        The files that the comparison was made from.
+        The files that the comparison read.
     snippets : Snippets, optional
         Commands that fit and use the recommended method with these files; by default, lines of Python.
     """

@@ -31,7 +31,7 @@ class Snippets:
     export : sequence of str
         Commands that write cal.json as a model that other programs run.
     from_probs : bool
-        Whether the files hold probabilities, so that a service calibrates probabilities too.
+        Whether the files hold probabilities; if so, a service also passes probabilities.
     setup : sequence of str
         Lines of Python that define `val_logits` and `val_labels`.
     """
@@ -67,14 +67,14 @@ def _block(title: str, lines: Sequence[str]) -> Markup:
 
 
 def python_lines(comparison: Comparison, snippets: Snippets, method: str | None = None) -> list[str]:
-    """Return the lines that fit, save and use a method, the recommended one by default.
+    """Return the lines that fit, save and use a method, by default the recommended one.
 
-    If the shell fits it, they only use it.
+    If the shell commands fit it, these lines only use it.
     """
     name = comparison.recommended if method is None else method
     calibrator = comparison.results[name].calibrator
     reuse = f"calibrator = comparison.results[{name!r}].calibrator  # fitted to all validation rows"
-    if not isinstance(calibrator, Calibrator):  # from outside: by its name if Python can import it
+    if not isinstance(calibrator, Calibrator):  # a third-party method, by its name if Python can import it
         found = re.fullmatch(r"([A-Za-z_][\w.]*):([A-Za-z_]\w*)", name)
         fit = [reuse]
         if found is not None:
@@ -95,7 +95,7 @@ def python_lines(comparison: Comparison, snippets: Snippets, method: str | None 
 
 
 def _use(from_probs: bool) -> list[str]:
-    lines = ["# In the service, which needs NumPy alone:", f'predictor = temperance.serving.load("{_FILE}")']
+    lines = ["# In the service, which needs only NumPy:", f'predictor = temperance.serving.load("{_FILE}")']
     rows = "classifier_probs, from_probs=True" if from_probs else "logits"
     return [*lines, f"probs = predictor.predict_proba({rows})"]
 
@@ -116,7 +116,7 @@ def _fit(comparison: Comparison, calibrator: Calibrator) -> list[str]:
         arguments.append("sample_weight=val_weights")
     if comparison.class_names is not None:
         names = list(comparison.class_names)
-        # More names would not fit into a line.
+        # More names would not fit on a line.
         arguments.append(f"classes={names}" if len(names) <= 10 else "classes=class_names")
     if comparison.fitted.positions:
         arguments.append("positions=True")

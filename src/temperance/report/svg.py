@@ -1,7 +1,7 @@
 """Charts as figures of the page: SVG that needs no script, no font file and no image file.
 
-matplotlib is not used here: its SVG does not follow the dark theme of the page, and it would require a
-plotting library for a page that two hundred lines can draw.
+We do not use matplotlib here: its SVG does not follow the page's dark theme, and the page would need a
+plotting library for what two hundred lines can draw.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _RIGHT, _TOP = 16, 14
 
 
 def figure(name: str, chart: Chart, caption: str | None = None, *, heading: bool = False) -> Markup:
-    """Frame a chart with its legend, its caption or another, and its title as a heading if wanted."""
+    """Frame a chart with its legend, a caption (by default its own) and, optionally, its title."""
     entries = []
     for mark in chart.marks:
-        if mark.label:  # with a symbol as in the chart: dashed, filled or hollow
+        if mark.label:  # with the symbol of the chart: dashed, filled or hollow
             dashed = isinstance(mark, Rule) or (isinstance(mark, Line) and not mark.method)
             kind = "dash" if dashed else "swatch" if mark.method else "swatch hollow"
             symbol = element("span", class_=kind, style=f"color:{_colour(mark)}")
@@ -58,10 +58,10 @@ def figure(name: str, chart: Chart, caption: str | None = None, *, heading: bool
 
 @dataclass(frozen=True)
 class _Size:
-    """The width of a figure in its own pixels, and the largest lettering it is shown with.
+    """The width of a figure in its own pixels, and its largest lettering.
 
-    A wide figure is scaled down on a narrow screen, where the style sheet makes its lettering larger, so
-    there must be room for it. The class names the rules of the style sheet.
+    A narrow screen scales a wide figure down, and there the style sheet makes its lettering larger, so the
+    figure must leave room for it. The class name selects the rules of the style sheet.
     """
 
     width: float
@@ -120,7 +120,7 @@ def draw_svg(chart: Chart, name: str) -> Markup:
     ticks = [len(words) for part in (chart, chart.below or chart) for _, words in part.y.tick_labels()]
     left = max(2.5 * size.lettering, 0.6 * size.lettering * max(ticks, default=0) + 14)
     across = Scale(chart.x, left, width - _RIGHT)
-    for value, words in chart.x.tick_labels():  # half of the last one is right of its tick
+    for value, words in chart.x.tick_labels():  # half of the last label is right of its tick
         end = float(across.place(value)) + 0.3 * size.lettering * len(words)
         across = Scale(chart.x, left, min(across.stop, width - _RIGHT - (end - width)))
     top = 1.6 * size.lettering if chart.y.label else _TOP  # room for the label of y above the axes
@@ -167,7 +167,7 @@ def _axes(chart: Chart, frame: _Frame) -> Iterator[Markup]:
     for number, (value, words) in enumerate(ticks):
         x = float(frame.x.place(value))
         yield element("line", class_="grid", x1=x, x2=x, y1=top, y2=bottom)
-        if chart.below is None:  # which has them
+        if chart.below is None:  # otherwise the lower chart has them
             spare = " spare" if len(ticks) > 5 and number % 2 else ""  # a narrow screen hides these
             yield _text(words, f"tick x{spare}", x, below, "middle", dy="0.9em")
     if chart.below is None:
@@ -178,12 +178,12 @@ def _axes(chart: Chart, frame: _Frame) -> Iterator[Markup]:
 def _text(
     words: str, class_: str, x: float, y: float, anchor: str, **attributes: str | float | bool | None
 ) -> Markup:
-    """Write words; a shift by `dy` in em follows the lettering, which the style sheet chooses."""
+    """Write words; `dy` is in em, so that the shift follows the lettering of the style sheet."""
     return element("text", words, class_=class_, x=x, y=y, text_anchor=anchor, **attributes)
 
 
 def _draw_line(frame: _Frame, mark: Line, colour: str) -> Iterator[Markup]:
-    """Draw a line through the points; where a number is missing the line breaks."""
+    """Draw a line through the points, which breaks where a number is missing."""
     shade = "line" if mark.method else "rule"
     dashes = _DASHES[method_style(mark.method).dash] if mark.method else None
     for part in _runs(np.isfinite(mark.x) & np.isfinite(mark.y)):
@@ -209,7 +209,7 @@ def _draw_dots(frame: _Frame, mark: Dots, colour: str) -> Iterator[Markup]:
 def _draw_intervals(frame: _Frame, mark: Intervals, colour: str) -> Iterator[Markup]:
     across, along = (frame.y, frame.x) if mark.flat else (frame.x, frame.y)
     names = ("y1", "y2", "x1", "x2") if mark.flat else ("x1", "x2", "y1", "y2")
-    # Cut at the axes, not a little outside: a value beyond them is written at their edge.
+    # Cut exactly at the axes: a value beyond them is written at their edge.
     first, last = sorted((along.start, along.stop))
     places = across.place(mark.at), *(np.clip(along.place(end), first, last) for end in (mark.low, mark.high))
     for at, low, high in zip(*places, strict=True):
@@ -223,7 +223,7 @@ def _draw_intervals(frame: _Frame, mark: Intervals, colour: str) -> Iterator[Mar
 
 def _circles(frame: _Frame, x: Vector, y: Vector, mark: Mark, **look: Any) -> Iterator[Markup]:
     for a, b, tip in zip(frame.x.place(x), frame.y.place(y), _tips(mark, len(x)), strict=True):
-        if frame.x.holds(a) and frame.y.holds(b):  # else half of it would be seen at the edge
+        if frame.x.holds(a) and frame.y.holds(b):  # otherwise half of it would be visible at the edge
             yield element("circle", tip, cx=float(a), cy=float(b), **look)
 
 

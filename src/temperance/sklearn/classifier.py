@@ -49,11 +49,10 @@ from temperance.sklearn.folds import (
 class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier whose probabilities are calibrated.
 
-    A calibrator needs scores of rows that the classifier was not trained on: on its own training rows every
-    classifier looks better than it is. So the rows are split into folds. A copy of the estimator, trained on
-    the other folds, scores each fold, and ONE calibrator is fitted to all these scores. Prediction averages
-    the calibrated probabilities of these copies or, with `ensemble=False`, calibrates the scores of one more
-    copy, trained on all rows.
+    A calibrator needs scores of held-out rows: on its own training rows every classifier looks better than it
+    is. So the rows are split into folds. A copy of the estimator, trained on the other folds, scores each
+    fold, and ONE calibrator is fitted to all these scores. Prediction averages the calibrated probabilities
+    of these copies or, with `ensemble=False`, calibrates the scores of one more copy, trained on all rows.
 
     Parameters
     ----------
@@ -64,16 +63,16 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         corrects how often each class is predicted, which can change the predicted class; "bayes" keeps the
         class with the highest score of each classifier.
     cv : int, splitter, iterable of (train, test), or "prefit"
-        An int is the number of stratified folds, in the order of the rows; it is lowered to the number of
-        rows of the largest class. With `groups`, all rows of a group are in one fold. Rows that a splitter
-        tests more than once count once. "prefit" does not train the estimator, and uses all rows to
-        calibrate it; so does a `FrozenEstimator`.
+        An int is the number of stratified folds, in the order of the rows, and at most the number of rows of
+        the largest class. With `groups`, all rows of a group are in one fold. Rows that a splitter tests more
+        than once count once. "prefit" and a `FrozenEstimator` do not train the estimator, and use all rows to
+        calibrate it.
     ensemble : "auto", True or False
         True averages the classifiers of the folds. False trains one classifier on all rows: prediction is
         faster, and "bayes" or "ts" keep its decisions. "auto" is True, unless X is a precomputed kernel,
-        whose columns are the training rows. A fitted estimator is one classifier, whatever is set here.
+        whose columns are the training rows. A fitted estimator is always one classifier.
     response : "auto", "decision_function" or "predict_proba"
-        What the logits are made from. "auto" is `decision_function` if there is one with a column for each
+        The method that provides the logits. "auto" is `decision_function` if there is one with one column per
         class (one score for two classes), else `predict_proba`.
     n_jobs : int, optional
         Number of folds trained in parallel, as in scikit-learn.
@@ -81,7 +80,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
     Attributes
     ----------
     estimators_ : list of the fitted classifiers
-        One for each fold that was used; one alone without an ensemble.
+        One per fold that was used; a single one without an ensemble.
     estimator_ : the fitted classifier, without an ensemble
     calibrator_ : the fitted calibrator, of all classifiers
     classes_ : (K,) array
@@ -96,28 +95,29 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
     Notes
     -----
     The outputs of a decision function are used as logits. The margins of a support vector machine are not
-    log-odds, but they order the rows, and a temperature gives them the scale that fits the labels best. One
-    score for each pair of classes (`decision_function_shape="ovo"`) cannot be used.
+    log-odds, but they order the rows, and a temperature gives them the scale that fits the labels best.
+    One-vs-one scores (`decision_function_shape="ovo"`) are not supported.
 
-    The logits are the logarithms of probabilities. The logarithm of 0 is not finite, and its replacement
+    The logits of probabilities are their logarithms. The logarithm of 0 is not finite, and its replacement
     matters: forests and nearest neighbours return 0 where they mean less than one vote, and one error among
     such zeros would flatten all other rows. So all zeros of a row together count as at most half of the
-    smallest probability above 0 in the calibration, each as this half divided by K. No probability counts as
-    less than 2.2e-16, the precision of a float; naive Bayes returns smaller ones.
+    smallest probability above 0 in the calibration rows, each as this half divided by K. No probability
+    counts as less than 2.2e-16, the precision of a float; naive Bayes returns smaller ones.
 
-    A class too rare to be in all training folds is not an error. In the scores of a fold that lacks it, it is
-    an impossible class (-inf) or, for a calibrator without support for masks, as unlikely as the least likely
+    A class can be too rare to be in all training folds. In the scores of a fold that lacks it, it is an
+    impossible class (-inf) or, for a calibrator without support for masks, as unlikely as the least likely
     class of the row. Rows of that class in such a fold are not used for calibration, since no temperature can
-    correct what the model cannot know. A class that no fold trains on, as with `TimeSeriesSplit`, gets
-    probability 0 from an ensemble, or that of the least likely class; `ensemble=False` trains on all classes.
+    correct what the model cannot know. An ensemble gives a class that no fold trains on, as with
+    `TimeSeriesSplit`, probability 0, or the probability of the least likely class; `ensemble=False` trains on
+    all classes.
 
-    scikit-learn's `CalibratedClassifierCV(ensemble=True)` fits a calibrator for each fold, to the rows of
-    that fold. One for all folds is fitted to more rows, and has one `summary()`.
+    scikit-learn's `CalibratedClassifierCV(ensemble=True)` fits one calibrator per fold, to the rows of that
+    fold. A single calibrator for all folds is fitted to more rows, and has one `summary()`.
 
     `sample_weight` is passed to the estimator, if it accepts weights, and to the calibrator. Other arguments
     of `fit` are passed to the estimator; with metadata routing enabled, to the estimator and the splitter as
     requested. `groups` go to the splitter and to the calibrator; with metadata routing, pipelines and
-    searches pass them on, unless `set_fit_request(groups=False)` says not to.
+    searches pass them on, unless you call `set_fit_request(groups=False)`.
 
     Examples
     --------
@@ -135,7 +135,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
     (2.9, 3)
     """
 
-    __metadata_request__fit = MappingProxyType({"groups": True})  # as of scikit-learn's group splitters
+    __metadata_request__fit = MappingProxyType({"groups": True})  # as scikit-learn's group splitters do
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, **fit_params: Any) -> Self:
-        """Train the classifiers, and fit the calibrator to scores of rows that they were not trained on.
+        """Train the classifiers, and fit the calibrator to their scores of held-out rows.
 
         Parameters
         ----------
@@ -164,10 +164,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         sample_weight : (N,) numbers >= 0, optional
             Passed to the estimator, if it accepts weights, and to the calibrator.
         groups : (N,) ids, optional
-            Rows with the same id belong together, such as those of a patient. Passed to the splitter and to
-            the calibrator (`groups` of `Calibrator.fit`).
+            Rows with the same id belong together, such as the images of a patient. Passed to the splitter and
+            to the calibrator (`groups` of `Calibrator.fit`).
         **fit_params
-            Passed to the estimator; with metadata routing enabled, to the splitter too.
+            Passed to the estimator and, with metadata routing enabled, to the splitter.
         """
         check_choice("response", self.response, RESPONSES)
         if not isinstance(self.ensemble, bool) and self.ensemble != "auto":
@@ -189,7 +189,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         return self
 
     def set_params(self, **params: Any) -> Self:
-        """Set options; those of the estimator and of the calibrator by names such as `estimator__C`."""
+        """Set options; names such as `estimator__C` set options of the estimator or of the calibrator."""
         calibrator = params.get("calibrator", self.calibrator)
         options = [name for name in params if name.startswith("calibrator__")]
         if options and isinstance(calibrator, str):
@@ -210,11 +210,11 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
     ) -> list[Part]:
         if fit_params:
             raise InputError(
-                "a fitted estimator is not trained again, so fit takes X, y, sample_weight and groups; found "
+                "a fitted estimator is not trained, so fit takes only X, y, sample_weight and groups; found "
                 f"{', '.join(fit_params)}. Leave it out, or choose folds with cv."
             )
         if self.estimator is None:
-            raise InputError("estimator must be a fitted classifier for cv='prefit'; found None.")
+            raise InputError("cv='prefit' needs a fitted estimator, but estimator is None. Pass one.")
         if hasattr(self.estimator, "fit"):  # otherwise it is a fitted model of another library
             check_is_fitted(self.estimator)
         classes = known_classes(self.estimator)
@@ -269,7 +269,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         return parts
 
     def _averages(self, estimator: Any) -> bool:
-        """Return whether the classifiers of the folds are averaged."""
+        """Return whether to average the classifiers of the folds."""
         pairwise = hasattr(estimator, "__sklearn_tags__") and get_tags(estimator).input_tags.pairwise
         if pairwise and self.ensemble is True:
             raise InputError(
@@ -323,18 +323,18 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         """The fitted classifier, without an ensemble."""
         if len(self.estimators_) > 1:
             raise AttributeError(
-                f"estimator_ is the classifier of a model without an ensemble; this one averages "
-                f"{len(self.estimators_)}, which are in estimators_. Pass ensemble=False for one classifier "
-                "that is trained on all rows."
+                f"estimator_ exists only without an ensemble; this model averages {len(self.estimators_)} "
+                "classifiers, which are in estimators_. Pass ensemble=False to train one classifier on all "
+                "rows."
             )
         return self.estimators_[0]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class with the highest calibrated probability.
 
-        Without an ensemble, a temperature keeps the class of the highest score. A class bias (`bayes-bias`)
-        can change it. The `predict` of some estimators, such as `SVC`, may disagree with their scores; this
-        one does not.
+        Without an ensemble, a temperature keeps the class with the highest score; a class bias (`bayes-bias`)
+        can change it. Some estimators, such as `SVC`, have a `predict` that can disagree with their scores;
+        this method never does.
         """
         logits = self._logits(X)
         if len(logits) == 1 and hasattr(self.calibrator_, "predict"):  # where probabilities of 1 tie
@@ -361,7 +361,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
             return np.log(self.calibrator_.predict_proba(logits))
 
     def predict_log_proba(self, X: Any) -> Vector:
-        """Return the logarithms of the calibrated probabilities, finite also where these underflow."""
+        """Return the logarithms of the calibrated probabilities, finite even where these underflow."""
         return np.asarray(log_softmax(self._calibrated(X), axis=1))
 
     def decision_function(self, X: Any) -> Vector:

@@ -1,4 +1,4 @@
-"""Labels and folds, and the scores of scikit-learn's classifiers with their classes."""
+"""Labels and folds, and the scores of scikit-learn classifiers with their classes."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ RESPONSES = ("auto", "decision_function", "predict_proba")
 
 
 def check_target(y: Any) -> NDArray[Any]:
-    """Return `y` as an array of one label for each row, of a type that can be sorted."""
+    """Return `y` as an array of one label per row, of a sortable type."""
     if y is None:
         raise InputError("CalibratedClassifier requires y to be passed, but the target y is None.")
-    # NumPy would make ["cat", nan, 1] three strings, and so three classes.
+    # NumPy would turn ["cat", nan, 1] into three strings, and so into three classes.
     labels = column_or_1d(np.array(y, object) if isinstance(y, (list, tuple)) else y, warn=True)
     if labels.dtype.kind == "O":
         _check_objects(labels)
@@ -45,7 +45,7 @@ def _check_objects(labels: NDArray[Any]) -> None:
     missing = [row for row, label in enumerate(labels) if _is_missing(label)]
     if missing:
         raise InputError(
-            f"y must hold a label for each row; found {labels[missing[0]]!r} in row {missing[0]} "
+            f"y must have a label in every row; found {labels[missing[0]]!r} in row {missing[0]} "
             f"({len(missing)} such rows). Drop the rows without a label."
         )
     is_text = [isinstance(label, str) for label in labels]
@@ -65,12 +65,12 @@ def _is_missing(label: Any) -> bool:
 
 
 def is_number_of_folds(cv: Any) -> bool:
-    """Say whether `cv` stands for a number of folds: it is no splitter."""
+    """Say whether `cv` is a number of folds, not a splitter."""
     return cv is None or isinstance(cv, (Integral, str))
 
 
 def make_splitter(cv: Any, y: NDArray[Any], groups: Indices | None = None) -> Any:
-    """Return the splitter that `cv` stands for; rows of a group are in one fold."""
+    """Return the splitter for `cv`; all rows of a group are in one fold."""
     if not is_number_of_folds(cv):
         return check_cv(cv, y, classifier=True)
     folds = 5 if cv is None else cv
@@ -95,16 +95,16 @@ def groups_for(splitter: Any, groups: Indices | None) -> dict[str, Any]:
 def split_rows(splitter: Any, X: Any, y: NDArray[Any], params: dict[str, Any]) -> list[Split]:
     """Return the rows to train on and to score, fold by fold."""
     with warnings.catch_warnings():
-        # A class that some folds lack is handled.
+        # Classes that some folds lack are supported.
         warnings.filterwarnings("ignore", message="The least populated class in y")
         splits = [(_rows(train, y), _rows(test, y)) for train, test in splitter.split(X, y, **params)]
     if not any(len(test) for _, test in splits):
-        raise InputError("cv must give folds with rows to score; found none. Pass a whole number, such as 5.")
+        raise InputError("cv gives no fold with rows to score. Pass a whole number, such as 5.")
     return splits
 
 
 def _rows(index: Any, y: NDArray[Any]) -> Indices:
-    """Return a splitter's choice of rows, which may be a mask, as indices."""
+    """Return a splitter's choice of rows, indices or a mask, as indices."""
     chosen = np.asarray(index)
     try:
         return np.arange(len(y))[chosen if chosen.size else chosen.astype(np.intp)]
@@ -124,7 +124,7 @@ def weights_for(estimator: Any, weights: Vector | None, fit_params: dict[str, An
     if not any(name.endswith("__sample_weight") for name in fit_params):
         warnings.warn(
             f"the fit of {type(estimator).__name__} takes no sample_weight, so the weights only affect the "
-            "calibration. For a pipeline pass them as step__sample_weight too, or enable metadata "
+            "calibration. For a pipeline, also pass them as step__sample_weight, or enable metadata "
             "routing.",
             UserWarning,
             stacklevel=4,
@@ -134,7 +134,7 @@ def weights_for(estimator: Any, weights: Vector | None, fit_params: dict[str, An
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Scores of some rows by one model: a column for each class that it knows."""
+    """Scores of some rows by one model: one column per class that it knows."""
 
     rows: Indices
     scores: Vector
@@ -153,8 +153,8 @@ def known_classes(estimator: Any) -> NDArray[Any]:
     classes = getattr(estimator, "classes_", None)
     if classes is None or isinstance(classes, list):
         raise InputError(
-            "estimator must be a classifier of one label for each row, with classes_ once it is fitted; "
-            f"{type(estimator).__name__} is not."
+            "estimator must be a classifier with one label per row, and have classes_ after fitting; "
+            f"{type(estimator).__name__} does not."
         )
     return np.asarray(classes)
 
@@ -168,7 +168,7 @@ def columns_of(labels: NDArray[Any], classes: NDArray[Any]) -> Indices:
 
 
 def choose_response(wanted: str, estimator: Any, X: Any, classes: NDArray[Any]) -> str:
-    """Return the method that the logits of a fitted estimator are made from, the same in all folds."""
+    """Return the method that provides a fitted estimator's logits, the same in all folds."""
     name = type(estimator).__name__
     has = [method for method in RESPONSES[1:] if hasattr(estimator, method)]
     if not has:
@@ -182,17 +182,17 @@ def choose_response(wanted: str, estimator: Any, X: Any, classes: NDArray[Any]) 
     if wanted == "auto" and "predict_proba" in has:
         return "predict_proba"
     raise InputError(
-        f"decision_function must give (N, K), a score for each class, or (N,) for two; that of {name} does "
-        "not. Set decision_function_shape='ovr' in a support vector machine."
+        f"the decision_function of {name} must return (N, K), one score per class, or (N,) for two classes. "
+        "Set decision_function_shape='ovr' in a support vector machine."
     )
 
 
 def _has_score_for_each_class(estimator: Any, X: Any) -> bool:
-    # Three classes have three pairs, so the shape alone does not show it.
+    # Three classes have three pairs, so the shape does not tell classes from pairs.
     options = estimator.get_params() if hasattr(estimator, "get_params") else {}
     if "ovo" in [value for name, value in options.items() if name.endswith("decision_function_shape")]:
         return False
-    n_classes = len(known_classes(estimator))  # those of the fold, which may lack some
+    n_classes = len(known_classes(estimator))  # a fold can lack some classes
     shape = np.shape(estimator.decision_function(_safe_indexing(X, slice(1))))
     return n_classes == 2 or shape[1:] == (n_classes,)
 
@@ -214,7 +214,7 @@ def score(estimator: Any, X: Any, response: str, classes: NDArray[Any]) -> tuple
         scores = np.column_stack([np.zeros_like(odds), odds])
     if scores.shape[1:] != known.shape:
         raise InputError(
-            f"{response} must give a score for each class; found shape {scores.shape} for "
+            f"{response} must return one score per class; found shape {scores.shape} for "
             f"{len(known)} classes."
         )
     return scores, columns
@@ -224,7 +224,7 @@ def _logarithms(probs: Vector, estimator: Any) -> Vector:
     wrong = probs[~((probs >= 0) & (probs <= 1 + 1e-6))]
     if wrong.size:
         raise InputError(
-            f"predict_proba must give numbers from 0 to 1; that of {type(estimator).__name__} gave "
+            f"predict_proba must return numbers from 0 to 1; {type(estimator).__name__} returned "
             f"{wrong[0]}. Correct the estimator, or choose another response."
         )
     with np.errstate(divide="ignore"):
@@ -249,7 +249,7 @@ def keep_known(parts: list[Part], labels: Indices, weights: Vector | None) -> li
             f"none of {n_scored} rows can be used to calibrate: no training fold has the classes of its test "
             "fold. Use stratified folds, or add rows."
         )
-    if left_out > 0.1 * n_scored:  # too many to say nothing
+    if left_out > 0.1 * n_scored:  # too many to stay silent
         warnings.warn(
             f"{left_out} of {n_scored} rows are not used for calibration: the model that scored them "
             "was not trained on their class. Use stratified folds, or merge rare classes.",
@@ -274,11 +274,11 @@ def score_fold(
     classes: NDArray[Any],
     keep: bool,
 ) -> Part:
-    """Train on the training rows of a fold and score its test rows; `keep` returns the model, too."""
+    """Train on the training rows of a fold and score its test rows; `keep` also returns the model."""
     train, test = split
     counted = train if weights is None else train[weights[train] > 0]
     if len(np.unique(y[counted])) < 2:
-        # A model of one class has no scores to calibrate, and most estimators refuse to fit one.
+        # A model of one class has no scores to calibrate, and most estimators cannot fit one.
         return Part(test, np.empty((len(test), 0)), np.empty(0, np.intp))
     X_train, y_train = _safe_split(estimator, X, y, train)
     X_test, _ = _safe_split(estimator, X, y, test, train)

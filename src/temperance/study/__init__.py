@@ -1,10 +1,10 @@
-"""The paper's study on anyone's models: every method, fitted to few and many rows, on a folder of tasks.
+"""The paper's study on your own models: every method, fitted to few and many rows, on a folder of tasks.
 
     tasks -> protocol -> run -> store -> results -> tables, figures
 
-`tasks` finds the files, `protocol` plans the fits and makes the fits of one subsample, `runner` distributes
-them, `store` keeps the scores. `results` reads them as data frames; `comparisons`, `tables` and
-the figures are made of these. It needs the extra `study`: pandas and matplotlib.
+`tasks` finds the files, `protocol` plans the fits and runs the fits of one subsample, `runner` distributes
+them, and `store` keeps the scores. `results` reads the scores as data frames, which `comparisons`, `tables`
+and the figures use. It needs the extra `study`: pandas and matplotlib.
 """
 
 # ruff: noqa: E402  the check for pandas comes first

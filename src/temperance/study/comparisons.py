@@ -1,8 +1,8 @@
 """Methods compared over the tasks of a study: mean ranks, and improvements over a reference.
 
-Both use the scores of the tasks on which every method has one. On each of N tasks the k methods are ranked, 1
-is the best, and tied methods share the mean of their ranks. With mean ranks R_j, Friedman's statistic,
-corrected for ties, is
+Both use only tasks on which every method has a score. On each of N tasks the k methods are ranked; 1 is the
+best, and tied methods share the mean of their ranks. With mean ranks R_j, Friedman's statistic, corrected for
+ties, is
 
     12 N sum_j (R_j - (k + 1) / 2)^2 / (k (k + 1)) / (1 - sum(t^3 - t) / (N k (k^2 - 1)))
 
@@ -16,10 +16,10 @@ with q the 1 - alpha quantile of the studentized range of k means, divided by sq
 comparisons of classifiers over multiple data sets, JMLR 7, 2006.
 
 An improvement is a geometric mean over tasks of ratios to a reference, which treats a halved and a doubled
-score alike. The tasks of one data set share rows and often models, so the standard error of the mean log
-ratio is the jackknife's over whole data sets, each left out with all its tasks. The interval is Student's,
-with the effective number of data sets, minus 1, as degrees of freedom. With fewer than five data sets tasks
-are left out, and the interval is then for further tasks on the same data sets.
+score alike. The tasks of one data set share rows and often models, so a jackknife over whole data sets, each
+left out with all its tasks, gives the standard error of the mean log ratio. The interval is Student's, with
+the effective number of data sets, minus 1, as degrees of freedom. With fewer than five data sets the
+jackknife leaves out single tasks, and the interval is then for further tasks on the same data sets.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from temperance.study.tasks import TaskFile
 
 ALPHA = 0.05  # of the tests
 LEVEL = 1 - ALPHA  # of intervals
-MIN_DATASETS = 5  # to leave out one at a time: with fewer, the interval is too wide to say anything
+MIN_DATASETS = 5  # to leave out one at a time: with fewer, the interval is too wide to be useful
 
 Over = Literal["tasks", "datasets"]
-"""What means are taken over: tasks, or data sets, whose tasks then share one weight."""
+"""What to average over: tasks, or data sets, whose tasks then share one weight."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class PairedScores:
     studied : sequence of TaskFile
         All tasks of the study.
     means : data frame
-        Means over draws: a row for each task, a column for each method, first the uncalibrated classifier.
+        Means over draws: one row per task, one column per method, first the uncalibrated classifier.
     """
 
     metric: str
@@ -72,7 +72,7 @@ class PairedScores:
 
     @property
     def tasks(self) -> list[TaskFile]:
-        """Tasks with a score of every method."""
+        """Tasks on which every method has a score."""
         return [task for task in self.studied if task.name in self.means.index]
 
     @property
@@ -87,7 +87,7 @@ class PairedScores:
 
     @property
     def losses(self) -> pd.DataFrame:
-        """The means with the sign that makes the lowest the best."""
+        """The means, with a sign such that the lowest is the best."""
         return self.means if self.better == "lower" else -self.means
 
     @property
@@ -114,7 +114,7 @@ def pair_scores(
     direction = better_scores(metric, better)
     if direction is None:
         raise InputError(
-            f"a comparison by {metric} must know which scores are better; found no direction.",
+            f"it is unknown whether a higher or a lower {metric} is better.",
             remedy=Remedy("better", ("lower", "higher")),
         )
     size = results.choose_size(n)
@@ -122,8 +122,7 @@ def pair_scores(
     means = results.means(metric, size).reindex(columns=columns).dropna()
     if means.empty or len(columns) < 2:
         raise InputError(
-            f"a comparison needs a task on which {', '.join(columns)} all have results with {size} rows; "
-            "found none.",
+            f"no task has results of {', '.join(columns)} with {size} rows, which a comparison needs.",
             remedy=Remedy("methods", (columns[1:2] or ["ts"],)),
         )
     return PairedScores(metric, size, direction, results.tasks, means)
@@ -138,7 +137,7 @@ class Ranks:
     scores : PairedScores
         The ranked scores.
     over : "tasks" or "datasets"
-        What means are taken over.
+        What the means average over.
     methods : tuple of str
         Methods by mean rank, the best first.
     mean : array
@@ -183,14 +182,14 @@ def rank_methods(
     Parameters
     ----------
     results : Results
-        Of a study, finished or not.
+        The results of a study, finished or not.
     metric, n, methods
         As for `make_table`. The uncalibrated classifier is always ranked.
     better : "lower" or "higher", optional
-        Which scores are better. Needed for a metric from outside.
+        Which scores are better. Required for your own metrics.
     over : "tasks" or "datasets"
-        What means are taken over. The test assumes independent tasks; tasks of one data set are not. With
-        "datasets" the mean ranks of each data set are ranked again.
+        What to average over. The test assumes independent tasks, and tasks of one data set are not
+        independent. "datasets" ranks the mean ranks of each data set again.
 
     Examples
     --------
@@ -266,7 +265,7 @@ class Improvements:
     resampled : "tasks", "datasets" or None
         What the jackknife leaves out; None for a single task, which has no interval.
     table : data frame
-        A row for each method: its `ratio`, the ends `low` and `high` of the 95% interval, nan where there is
+        One row per method: its `ratio`, the ends `low` and `high` of the 95% interval, nan where there is
         none, and the share of tasks that it is `better_on`.
 
     Examples
@@ -335,14 +334,14 @@ def _with_ratios(scores: PairedScores, reference: str) -> PairedScores:
     """Keep the tasks on which scores can be divided by the reference score."""
     if (scores.means < 0).any(axis=None):
         raise InputError(
-            f"ratios need scores that are not negative; found {scores.means.min(axis=None):.4g} for "
+            f"ratios need nonnegative scores; found {scores.means.min(axis=None):.4g} for "
             f"{scores.metric}. Use ranks."
         )
     its = scores.means[reference]
     kept = scores.means[(its > 0) & (its < np.inf)]
     if kept.empty:
         raise InputError(
-            f"ratios need a task on which {reference} has a positive, finite {scores.metric}; found none."
+            f"{reference} has a positive, finite {scores.metric} on no task, so there are no ratios to it."
         )
     return replace(scores, means=kept)
 

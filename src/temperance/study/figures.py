@@ -1,7 +1,7 @@
-"""The figures of a study, six of them the paper's: numbers are computed first, then drawn, then saved.
+"""The figures of a study, six of them from the paper: compute the numbers, draw them, save the file.
 
-They are drawn without a window, at the width of one or two columns of a journal, and the same numbers give
-the same file to the last byte.
+Figures are drawn without a window, at the width of one or two columns of a journal. The same numbers give
+byte-identical files.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def figure_task(results: Results, name: str | None = None) -> TaskFile:
     """Return the task of that name; by default the paper's task, or else the first."""
     tasks = {task.name: task for task in results.tasks}
     if not tasks:
-        raise InputError(f"{results.folder} must hold results of a task; found none. Run the study first.")
+        raise InputError(f"{results.folder} has no results yet. Run the study first.")
     if name is None:
         return next((task for task in results.tasks if papers_task(results, task)), results.tasks[0])
     if name not in tasks:
@@ -99,7 +99,7 @@ def save_figure(
     path : path
         The file to write: .png, .svg or .pdf.
     overwrite : bool
-        Whether an existing file may be replaced.
+        Whether to replace an existing file.
     **choices
         As for `draw_figure`: task, methods, n, over.
     """
@@ -110,15 +110,15 @@ def save_figure(
             f"{target} must end in {', '.join(SUFFIXES)}; found {target.suffix or 'no suffix'!r}."
         )
     check_writable(target, overwrite=overwrite)
-    blank_figure(1, 1)  # says how to install matplotlib if it is missing
+    blank_figure(1, 1)  # if matplotlib is missing, raises and tells how to install it
     from matplotlib import style
 
-    with style.context(["default", _STYLE]):  # the same look, whatever the user's settings
+    with style.context(["default", _STYLE]):  # the same look under any user settings
         figure = draw_figure(results, name, **choices)
         with atomic_file(target, overwrite=overwrite) as file, warnings.catch_warnings():
             warnings.filterwarnings(
                 "ignore", "Glyph"
-            )  # about characters of a task's name that the font lacks
+            )  # about characters in a task's name that the font lacks
             figure.savefig(file, format=target.suffix.lower()[1:], **options)
     return target
 
@@ -132,7 +132,7 @@ def draw_figure(
     n: int | None = None,
     over: Over | None = None,
 ) -> Figure:
-    """Compute and draw a figure, in the style that is set.
+    """Compute and draw a figure, in the current style.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def draw_figure(
     n : int, optional
         Rows fitted to, for ranks; by default the fewest of the study.
     over : "tasks" or "datasets", optional
-        What mean ranks are averaged over.
+        What to average ranks over.
     """
     check_choice("the figure", name, FIGURES)
     for choice, value in {"task": task, "methods": methods, "n": n, "over": over}.items():

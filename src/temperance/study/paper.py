@@ -1,9 +1,9 @@
-"""The paper's results, for comparison with a study that has one of its tasks.
+"""The paper's results, for comparison with a study that includes one of its tasks.
 
-`paper.csv` has the paper's tables for 200, 500, 1,000 and 5,000 validation rows, ECE in percent as printed
-there. Two kinds of tables are left out: those for the whole validation set, which has 5,000 rows and so
-repeats the tables for 5,000 up to randomness in training, and averages, which follow from the rest. `PTSe` is
-PTS that minimises the ECE. Infinite numbers are the paper's own.
+`paper.csv` has the paper's tables for 200, 500, 1,000 and 5,000 validation rows, with the ECE in percent as
+printed. Two kinds of tables are left out: tables for the whole validation set, whose 5,000 rows repeat the
+tables for 5,000 up to randomness in training, and averages, which follow from the rest. `PTSe` is PTS that
+minimises the ECE. Infinite numbers are the paper's own.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ The paper's ETS minimises the Brier score, as `ets-brier`; it trained by gradien
 
 
 class PaperTask(NamedTuple):
-    """A data set and a model, as the paper calls them."""
+    """A data set and a model, by the paper's names."""
 
     dataset: str
     model: str
@@ -70,7 +70,7 @@ def recognise(uncalibrated: Mapping[str, float]) -> PaperTask | None:
 
 
 def paper_figures(task: PaperTask, n: int, metric: str) -> dict[str, float]:
-    """Return the paper's score of each method that it has; ECE as a fraction.
+    """Return the paper's scores by method, with the ECE as a fraction.
 
     Examples
     --------

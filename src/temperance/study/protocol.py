@@ -2,8 +2,8 @@
 
 A work unit is one subsample: N validation rows of a task, drawn at random, the same for all methods. It
 depends only on the seed, the task's name, N and the number of the draw, not on the order of work or on the
-rest of the study. If a task has no more than N rows, all are used: random methods are then fitted once for
-each draw, and deterministic methods once.
+rest of the study. If a task has at most N rows, all are used: random methods are then fitted once per draw,
+and deterministic methods only once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from temperance.study.tasks import TaskFile, load_task
 PAPER_METHODS = ("ts", "ets", "ets-brier", "bts", "hts", "lts", "hnlts", "pts", "pts-ece")
 
 METHODS: tuple[str, ...] = (*PAPER_METHODS, *(key for key in CALIBRATORS if key not in PAPER_METHODS))
-"""In the order of tables: the paper's methods, and then all others of the registry."""
+"""In the order of tables: the paper's methods, then all others of the registry."""
 
 
 class FitKey(NamedTuple):
@@ -45,7 +45,7 @@ class FitKey(NamedTuple):
 
 @dataclass(frozen=True)
 class Score:
-    """The scores of a fit. They are nan if it failed; `message` then says why."""
+    """The scores of a fit. If it failed, they are nan, and `message` has the reason."""
 
     fit: FitKey
     ece50: float = float("nan")
@@ -117,7 +117,7 @@ def plan(
     done: Collection[FitKey] = (),
     metrics: Mapping[str, MetricFunction] | None = None,
 ) -> Iterator[WorkUnit]:
-    """Yield the remaining work, draw by draw: a study that is stopped has all tasks, with fewer draws."""
+    """Yield the remaining work, draw by draw, so that a stopped study has all tasks, with fewer draws."""
     for task in tasks:
         yield from _left(WorkUnit(task, 0, 0, seed, {UNCALIBRATED: None}, metrics or {}), done)
     random = {key: method for key, method in methods.items() if method.is_random}
@@ -142,7 +142,7 @@ def in_order(names: Iterable[str]) -> list[str]:
 
 
 def study_methods(given: Methods | None) -> dict[str, Method]:
-    """Return the methods to study by name, by default the methods of the registry that are meant for it."""
+    """Return the methods to study by name, by default the registry's methods for studies."""
     chosen = find_methods([key for key in METHODS if CALIBRATORS[key].in_study] if given is None else given)
     if not chosen or UNCALIBRATED in chosen:
         raise InputError(
@@ -162,9 +162,7 @@ def _run(key: FitKey, unit: WorkUnit, rows: LabelledRows, test: LabelledRows) ->
     calibrator, began = unit.calibrator(key.method), time.perf_counter()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # methods warn about few rows in each fit; here the scores show it
+            warnings.simplefilter("ignore")  # every fit to few rows would warn; here the scores show it
             if calibrator is not None:
                 fit(calibrator, rows.logits, rows.labels, positions=rows.positions)
             fitted = time.perf_counter()
@@ -172,11 +170,11 @@ def _run(key: FitKey, unit: WorkUnit, rows: LabelledRows, test: LabelledRows) ->
             ended = time.perf_counter()
             scores = _scores(unit, probs, test.labels)
     except (ImportError, MemoryError):
-        raise  # a problem of this machine, not of the method
+        raise  # the machine's fault, not the method's
     except Exception as error:
-        # A method that cannot be fitted to some rows is a result too; the others must not be lost.
+        # A failed fit is a result, and must not stop the other fits.
         return Score(key, message=f"{type(error).__name__}: {error}")
-    solution = getattr(calibrator, "solution_", None)  # a method from outside may not report it
+    solution = getattr(calibrator, "solution_", None)  # third-party methods might not have one
     return Score(
         key,
         **scores,

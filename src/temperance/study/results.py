@@ -23,7 +23,7 @@ METRICS: dict[str, str] = {"nll": "nll", "ece": "ece50", "ece15": "ece15", "brie
 
 Better = Literal["lower", "higher"]
 
-MIN_TASKS = 3  # of a data set with its own group
+MIN_TASKS = 3  # a data set with fewer tasks has no group of its own
 
 
 class Results:
@@ -64,7 +64,7 @@ class Results:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Metrics with results: ours, and those from outside."""
+        """Metrics with results: built-in ones, and the user's own."""
         known = (*FitKey._fields, *Score.columns())
         return (*METRICS, *(name for name in self.scores if name not in known))
 
@@ -76,7 +76,7 @@ class Results:
         return groups
 
     def large_datasets(self) -> dict[str, list[TaskFile]]:
-        """Return the tasks of each data set with three or more, the others as `other`; `all` if none has."""
+        """Return the tasks of each data set with three or more, and `other`; only `all` if none has three."""
         datasets = self.datasets()
         large = {name: tasks for name, tasks in datasets.items() if len(tasks) >= MIN_TASKS}
         rest = [task for name, tasks in datasets.items() if name not in large for task in tasks]
@@ -87,7 +87,7 @@ class Results:
         check_choice("metric", metric, self.metrics)
         if n not in self.sizes:
             raise InputError(
-                f"the number of rows must be one of the study, {', '.join(map(str, self.sizes))}; found {n}."
+                f"the number of rows must be one of {', '.join(map(str, self.sizes))}; found {n}."
             )
         rows = {task.name: min(n, task.rows) for task in self.tasks}
         wanted = self.scores["task"].map(rows).where(self.scores["method"] != UNCALIBRATED, 0)
@@ -118,7 +118,7 @@ class Results:
         return means.div(its.where((its > 0) & (its < np.inf)), axis="index")
 
     def times(self) -> pd.DataFrame:
-        """Return, per method, its fits, how they ended, and their times in seconds."""
+        """Return the number of fits, how they ended, and their times in seconds, per method."""
         failed = self.scores["nll"].isna()
         frame = self.scores.assign(failed=failed, unconverged=~(self.scores["converged"] | failed))
         groups = frame.groupby("method")
@@ -133,7 +133,7 @@ class Results:
     def choose_size(self, n: int | None) -> int:
         """Return the number of rows fitted to, by default the fewest; raise if there are no results."""
         if not self.tasks or not self.sizes:
-            raise InputError(f"the study in {self.folder} must have tasks; found none. Run it first.")
+            raise InputError(f"the study in {self.folder} has no results yet. Run it first.")
         return self.sizes[0] if n is None else n
 
     def choose_methods(self, metric: str, n: int, methods: Sequence[str] | None) -> tuple[str, ...]:
@@ -145,7 +145,7 @@ class Results:
         for key in chosen:
             if key not in self.methods:
                 raise InputError(
-                    "the methods must be some of the study, "
+                    "the methods must be from the study, "
                     f"{', '.join(self.methods) or 'which has none yet'}; found {key!r}.",
                     advice="Run the study with it first." if key in METHODS else guess(key, self.methods),
                 )
@@ -153,7 +153,7 @@ class Results:
 
 
 def better_scores(metric: str, better: Better | None) -> Better | None:
-    """Return whether lower or higher scores are better; None if unknown, for a metric from outside.
+    """Return whether lower or higher scores are better; None if unknown, for the user's own metrics.
 
     Examples
     --------

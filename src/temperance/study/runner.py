@@ -1,12 +1,12 @@
 """Run a study, or the rest of it: plan, distribute the work, and store each result at once.
 
-Processes do one work unit after the other, on the cores of this machine or on a Dask cluster. If a worker
-dies, only its current unit is lost: new workers replace it, and the unit is done again. When this process
-ends, in whatever way, the workers end with it. joblib is not used: its workers outlive a parent that is
-killed, print the trace of a crash, and warn when a worker's memory grows.
+Worker processes run one work unit after another, on the cores of this machine or on a Dask cluster. If a
+worker dies, only its current unit is lost: a new worker replaces it, and the unit runs again. When this
+process ends for any reason, the workers end with it. We do not use joblib: its workers outlive a killed
+parent, print the trace of a crash, and warn when a worker's memory grows.
 
-On a cluster, the scheduler distributes the units, and repeats what a lost worker had. Its workers need this
-package, and the task files under the same paths.
+On a cluster, the scheduler distributes the units, and repeats the units of a lost worker. Its workers need
+this package, and the task files under the same paths.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from temperance.study.store import ResultStore
 from temperance.study.tasks import TaskFile
 
 MAX_DEATHS = 3  # deaths in a row, without any work done
-ANSWER_TIMEOUT = 10.0  # seconds to wait for an answer of a scheduler
+ANSWER_TIMEOUT = 10.0  # seconds to wait for a scheduler's answer
 
 Progress = Callable[[int, int], None]
 """Called with the number of fits done in this run so far, and the number to do."""
@@ -66,14 +66,14 @@ def run_study(
     folder : path
         Where results are stored. Existing results are not computed again.
     methods : sequence or mapping, optional
-        As for `compare`. By default those of the registry and ETS with the Brier score. The paper's training
-        is slow and runs only if named, as `lts-sgd`.
+        As for `compare`. By default the registry's methods, and ETS with the Brier score. The paper's
+        training is slow and runs only if named, as `lts-sgd`.
     metrics : sequence or mapping, optional
         Functions of (probs, labels), or a mapping of names to these, in addition to ECE, NLL and Brier score.
     sizes : sequence of int
         Numbers of validation rows; all rows if a task has fewer.
     draws : int
-        Subsamples of each size.
+        Number of subsamples of each size.
     seed : int
         Random seed.
     jobs : int
@@ -99,7 +99,7 @@ def run_study(
     """
     chosen, extra = study_methods(methods), named_metrics(metrics)
     if not sizes:
-        raise InputError("sizes must have at least one number of rows; found none.")
+        raise InputError("sizes is empty. Pass at least one number of rows.")
     for name, value in (*(("sizes", size) for size in sizes), ("draws", draws), ("jobs", jobs)):
         check_number(name, value, ">= 1", lambda n: n >= 1, whole=True)
     if scheduler is not None:
@@ -135,13 +135,13 @@ def run_on_workers(units: Iterable[WorkUnit], jobs: int) -> Generator[list[Score
             if deaths == MAX_DEATHS:
                 raise ChildProcessError(
                     f"the worker processes died {deaths} times in a row, at {queue[0].task.name}, "
-                    f"N = {queue[0].n}. They may lack memory: use fewer jobs. Finished work is kept."
+                    f"N = {queue[0].n}. They might lack memory: use fewer jobs. Finished work is kept."
                 ) from None
 
 
 def _until_a_death(queue: deque[WorkUnit], jobs: int) -> Generator[list[Score], None, None]:
-    """Yield results until all are done, or a worker dies: unfinished units are then in the queue again."""
-    context = get_context("spawn")  # a fork of a process with threads may hang
+    """Yield results until all are done, or a worker dies, which puts unfinished units back into the queue."""
+    context = get_context("spawn")  # a fork of a process with threads can hang
     with _left_to_parent():  # this starts the process that cleans up resources
         pool = ProcessPoolExecutor(jobs, context, _begin)
     running = dict[Future[list[Score]], WorkUnit]()
@@ -150,10 +150,10 @@ def _until_a_death(queue: deque[WorkUnit], jobs: int) -> Generator[list[Score], 
             while queue or running:
                 with _left_to_parent():
                     while queue and len(running) < 2 * jobs:  # few, so that it can stop soon
-                        # A unit may contain objects defined in a notebook, which pickle cannot send.
+                        # A unit can contain objects defined in a notebook, which pickle cannot send.
                         unit = wrap_non_picklable_objects(queue[0], keep_wrapper=False)
                         running[pool.submit(run_work_unit, unit)] = queue[0]
-                        queue.popleft()  # not before: submitting may break the pool
+                        queue.popleft()  # only now: submitting might fail and break the pool
                 done = wait(running, return_when=FIRST_COMPLETED).done
                 for future in sorted(done, key=lambda ended: ended.exception() is not None):  # results first
                     result = future.result()
@@ -161,15 +161,15 @@ def _until_a_death(queue: deque[WorkUnit], jobs: int) -> Generator[list[Score], 
                     yield result
         finally:
             queue.extendleft(reversed(running.values()))
-            for process in list(pool._processes.values()):  # pool.kill_workers() from Python 3.14 on
+            for process in list(pool._processes.values()):  # Python 3.14 has pool.kill_workers()
                 process.kill()
 
 
 @contextmanager
 def _left_to_parent() -> Iterator[None]:
-    """Block signals of the terminal in processes that are started here: they end with their parent.
+    """Block the terminal's signals in processes that start here, since they end with their parent.
 
-    A new process inherits the block from the start; in this process, a signal arrives afterwards.
+    A new process inherits the block; in this process, a blocked signal arrives afterwards.
     """
     if not hasattr(signal, "pthread_sigmask"):  # pragma: no cover  Windows
         yield
@@ -183,12 +183,12 @@ def _left_to_parent() -> Iterator[None]:
 
 def _begin() -> None:
     """Prepare a worker: use one thread, and end with the parent."""
-    os.environ["OMP_NUM_THREADS"] = "1"  # for what is imported later
+    os.environ["OMP_NUM_THREADS"] = "1"  # for modules imported later
     _limit_threads()
 
     def end_with_parent() -> None:
         parent = parent_process()
-        assert parent is not None  # the thread of the worker
+        assert parent is not None  # this runs only in a worker
         parent.join()
         os._exit(1)
 
@@ -224,8 +224,8 @@ def run_on_cluster(units: Iterable[WorkUnit], address: str) -> Generator[list[Sc
                 result = future.result()
             except distributed.KilledWorker as error:
                 raise ChildProcessError(
-                    f"the cluster gave up on work whose workers died each time ({error}). They may need more "
-                    "memory. Finished work is kept."
+                    f"the cluster gave up on work whose workers died each time ({error}). They might need "
+                    "more memory. Finished work is kept."
                 ) from None
             yield result
             future.release()  # the store has its result now

@@ -1,4 +1,4 @@
-"""The results of a study so far, in one SQLite file: it comes with Python, and survives a kill at any moment.
+"""The results of a study so far, in one SQLite file, which survives a kill at any moment.
 
 The results of a work unit are written in one transaction, all or none. The key of a result is the primary
 key, so work that was done twice is stored once.
@@ -25,7 +25,7 @@ from temperance.study.tasks import TaskFile
 FILE_NAME = "results.sqlite"
 FORMAT = "1"
 
-# SQLite errors that are not the fault of the file; an error about invalid UTF-8 has no such name.
+# SQLite errors that are not the file's fault; an error about invalid UTF-8 has no such name.
 _OF_THE_SYSTEM = tuple(
     f"SQLITE_{name}" for name in ("BUSY", "LOCKED", "READONLY", "IOERR", "CANTOPEN", "FULL")
 )
@@ -51,7 +51,7 @@ CREATE TABLE IF NOT EXISTS score (
 ) WITHOUT ROWID;
 """
 
-# What the values of a type must be, in Python and in words: SQLite does not enforce it.
+# The Python types of an SQL type, and their description: SQLite does not enforce types.
 _TYPES: dict[str, tuple[tuple[type, ...], str]] = {
     "TEXT": ((str,), "text"),
     "INTEGER": ((int,), "whole numbers"),
@@ -65,10 +65,10 @@ class ResultStore:
     def __init__(self, folder: str | Path) -> None:
         self.path = Path(folder) / FILE_NAME
         if not self.path.is_file():
-            raise InputError(f"{folder} must be the folder of a study; found no {FILE_NAME} in it.")
+            raise InputError(f"{folder} is not the folder of a study: it has no {FILE_NAME}.")
         with _connect(self.path) as connection:
             if not _is_store(connection):
-                raise InputError(f"{self.path} must be the store of a study; found no results in it.")
+                raise InputError(f"{self.path} is not the store of a study: it has no tables of results.")
             found = dict(connection.execute("SELECT name, value FROM setting"))
         if found.get("format") != FORMAT:
             raise InputError(
@@ -86,9 +86,7 @@ class ResultStore:
     def create(cls, folder: str | Path, seed: int) -> ResultStore:
         """Open or create the store in a folder; raise if it has another seed or version."""
         if Path(folder).is_file():
-            raise InputError(
-                f"the results must go to a folder; found {folder}, which is a file. Choose another name."
-            )
+            raise InputError(f"results must go to a folder; {folder} is a file. Choose another name.")
         Path(folder).mkdir(exist_ok=True)
         path = Path(folder) / FILE_NAME
         wanted = {"format": FORMAT, "temperance": temperance.__version__, "seed": str(seed)}
@@ -119,7 +117,7 @@ class ResultStore:
             for task in tasks:
                 if known.get(task.name, task).sha256 != task.sha256:
                     raise InputError(
-                        f"{task.path} must be the file with which the study began; it has changed. "
+                        f"{task.path} has changed since the study began. "
                         "Choose another folder for the results."
                     )
                 if known.get(task.name, task).options != task.options:
@@ -130,7 +128,7 @@ class ResultStore:
                     )
                 if copies.get(task.sha256, task).name != task.name:
                     raise InputError(
-                        f"{task.path} is the same as {copies[task.sha256].name}, which the study has. A task "
+                        f"{task.path} is a copy of {copies[task.sha256].name}, which the study has. A task "
                         "must not count twice: leave it out, or choose another folder for the results."
                     )
                 name, path, *rest, options = vars(task).values()
@@ -152,7 +150,7 @@ class ResultStore:
         return {FitKey(*row) for row in self._rows("score", FitKey._fields)}
 
     def scores(self) -> pd.DataFrame:
-        """Return all results by key, with one column per metric of the user."""
+        """Return all results by key, with one column for every metric of the user."""
         key = list(FitKey._fields)
         columns = [*key, *Score.columns()]
         scores = pd.DataFrame(self._rows("score", columns), columns=columns)
@@ -171,8 +169,8 @@ class ResultStore:
                 options = ReadOptions(**json.loads(text))
             except (ValueError, TypeError, RecursionError):  # not JSON, or other names
                 raise InputError(
-                    f"{self.path} must say how its tasks are read; found {excerpt(text)}. Copy it again, or "
-                    "repeat the study."
+                    f"{self.path} must store how its tasks are read; found {excerpt(text)}. Copy it again, "
+                    "or repeat the study."
                 ) from None
             tasks.append(TaskFile(name, Path(path), digest, val, test, classes, options))
         return tasks
@@ -214,7 +212,7 @@ def _connect(path: Path) -> Iterator[sqlite3.Connection]:
         if getattr(error, "sqlite_errorname", "").startswith(_OF_THE_SYSTEM):
             raise OSError(f"{path} cannot be used: {error}") from error
         raise InputError(f"{path} must be the store of a study; it cannot be read ({error}).") from error
-    except UnicodeDecodeError as error:  # in what SQLite says of a damaged file
+    except UnicodeDecodeError as error:  # in SQLite's message about a damaged file
         raise InputError(f"{path} must be the store of a study; it cannot be read ({error}).") from error
 
 

@@ -1,12 +1,12 @@
 """The figures of a whole study: averages relative to TS, as in the paper, and mean ranks.
 
-An average has ECE or NLL of each method and size, relative to TS, over tasks. Per task, the mean over
-draws of a method is divided by the score of TS fitted to as many rows. A marker is the mean of these ratios
-over tasks, with a bar of one standard error. Each data set with three tasks has a panel; all others
-share one.
+A figure of averages shows the ECE or NLL of each method and size, relative to TS. Per task, a method's mean
+over draws is divided by the score of TS fitted to as many rows. A marker is the mean of these ratios over
+tasks, with a bar of one standard error. Each data set with three or more tasks has a panel; all others share
+one.
 
-The critical difference diagram has methods by mean rank, with bars over indistinguishable ones. Its layout is
-that of J. Demsar, JMLR 7, 2006: the best on the left, the critical difference above the axis.
+The critical difference diagram orders methods by mean rank, with bars over indistinguishable ones. Its layout
+follows J. Demsar, JMLR 7, 2006: the best on the left, the critical difference above the axis.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _TICKS = np.array([0.2, 0.5, 0.8, 0.9, 0.95, 0.98, 1, 1.02, 1.05, 1.1, 1.2, 1.5,
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """Some tasks: the mean ratio to TS, its standard error over tasks, and how many tasks have one.
+    """Some tasks: the mean ratio to TS, its standard error over tasks, and how many tasks have a ratio.
 
     The data frames have one row per method and one column per size. A task with fewer rows than a size
     counts there with all its rows. The standard error is nan for a single task.
@@ -56,7 +56,7 @@ class Panel:
 
 
 def averages(results: Results, metric: str, methods: Sequence[str] | None = None) -> list[Panel]:
-    """Average a metric relative to TS over tasks, without tasks that lack results of a method or of TS."""
+    """Average a metric relative to TS over tasks; a task without results of a method or of TS is left out."""
     chosen = results.choose_methods(metric, results.choose_size(None), methods or results.methods)
     others = [key for key in chosen if key != _REFERENCE_METHOD]
     if not others or _REFERENCE_METHOD not in results.methods:
@@ -109,7 +109,7 @@ def _limits(ratios: Matrix, errors: Matrix) -> tuple[float, float]:
 
 
 def _scaled(ratio: Any) -> Any:
-    """Return the place of a ratio on a scale that is linear about 1, and logarithmic far from it.
+    """Return the position of a ratio on a scale that is linear near 1 and logarithmic far from it.
 
     A method that fails with few rows is several times worse than TS, while methods that work differ by a few
     percent. A linear or a logarithmic scale could show only one of the two.
@@ -146,7 +146,7 @@ def _draw_method(ax: Axes, at: int, method: str, panel: Panel) -> None:
     style, sizes = method_style(method), list(panel.ratio)
     ratio, error, counts = (frame.loc[method].to_numpy() for frame in (panel.ratio, panel.error, panel.count))
     colour, marker = style.colour, style.marker
-    aside = 0.27 if len(sizes) > 1 else 0.0  # of the first and the last size, from the middle
+    aside = 0.27 if len(sizes) > 1 else 0.0  # distance of the first and the last size from the middle
     places = at + np.linspace(-aside, aside, len(sizes))
     areas = _areas(sizes) * _MARKER_AREAS.get(marker, 1.0)
     drawn = np.isfinite(ratio)
@@ -158,7 +158,7 @@ def _draw_method(ax: Axes, at: int, method: str, panel: Panel) -> None:
         if np.isfinite(y):
             face, edge = (colour, _marker_edge(style)) if count == panel.tasks else ("white", colour)
             ax.scatter(place, y, area, marker=marker, facecolor=face, edgecolor=edge, linewidth=0.4, zorder=3)
-        elif count:  # from a probability of 0 of a label
+        elif count:  # an infinite mean, from a label of probability 0
             ax.text(place, 1.0, "∞", transform=ax.get_xaxis_transform(), ha="center", va="top", color=colour)
 
 

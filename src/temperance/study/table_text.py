@@ -1,9 +1,9 @@
 """Tables and summaries of a study as Markdown, as LaTeX for a paper, or as CSV for a program.
 
 Each becomes a sheet: cells and notes for people, a data frame for programs. Markdown and LaTeX show the best
-in bold, a few decimals and an ECE in percent, with notes below. CSV has all digits in natural units, an ECE
-as a fraction, and no averages. LaTeX needs booktabs, multirow and graphicx; pandas writes CSV, but its other
-writers know neither names in the margin nor notes.
+in bold, a few decimals, the ECE in percent, and notes below. CSV has all digits in natural units, the ECE as
+a fraction, and no averages. LaTeX needs booktabs, multirow and graphicx. pandas writes CSV, but its other
+writers support neither names in the margin nor notes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Summary = Ranks | Improvements
 
 
 class Cell(NamedTuple):
-    """A cell of a table; what is in `best` comes first, in bold."""
+    """A cell of a table; the text in `best` comes first, in bold."""
 
     words: str
     best: str = ""
@@ -77,7 +77,7 @@ def _latex_margin(name: str, height: int) -> str:
     """Return the name of a block for the margin, rotated if its lines are high enough."""
     words = LATEX.text(name)
     if height == 1:
-        # In braces, or a name such as [a] would be an option of the rule above it.
+        # In braces: otherwise a name such as [a] would be an option of the rule above it.
         return f"{{{words}}}" if words else ""
     if len(name) <= 2 * height:
         words = rf"\rotatebox[origin=c]{{90}}{{{words}}}"
@@ -171,7 +171,7 @@ def to_csv(table: Table | Summary) -> str:
     """Return a table as CSV: one column per method, and one for its standard error, such as `hts_se`.
 
     `rows` is the number of rows that methods were fitted to. Missing values are empty. Ranks and improvements
-    have a line for each method.
+    have one line per method.
 
     Parameters
     ----------
@@ -197,8 +197,8 @@ WRITERS: dict[str, Callable[[Table | Summary], str]] = {"md": to_markdown, "late
 def export_results(results: Results, path: str | Path, *, overwrite: bool = False) -> None:
     """Write every result, scores with all their digits; a name that ends in .csv.gz is compressed.
 
-    A fit that failed has no scores, and its message says why. ECE is a fraction; times are in seconds, to
-    four digits, since further ones are noise, which does not compress.
+    A failed fit has no scores, and a message with the reason. The ECE is a fraction. Times are in seconds, to
+    four digits, since further digits are noise, which does not compress.
     """
     name = Path(path).name
     if not name.endswith((".csv", ".csv.gz")):
@@ -269,9 +269,9 @@ def _notes(table: Table) -> list[str]:
     spread = ", ± its standard error" if table.errors else ""
     whole = any(task.rows <= table.n for task in tasks)
     once = "; where that is all rows, deterministic methods are fitted once" if whole else ""
-    direction = "Whether lower or higher is better is not known, so nothing is bold."
+    direction = "It is unknown whether lower or higher is better, so nothing is bold."
     if table.better is not None:
-        direction = f"{table.better.capitalize()} is better, the best of a row is bold."
+        direction = f"{table.better.capitalize()} is better; the best of a row is bold."
     label = record.label
     notes = [
         f"{label[:1].upper()}{label[1:]}{' in %' * (record.unit == '%')} on test rows of methods fitted to "
@@ -299,7 +299,7 @@ def _notes(table: Table) -> list[str]:
 
 
 def _draws(table: Table) -> str:
-    """Return the number of draws, and the methods with another number, whose means are not comparable."""
+    """Return the number of draws, and the methods with a different number, whose means are not comparable."""
     lines = table.of_kind("task")
     draws = table.draws.loc[lines.index].drop(columns=UNCALIBRATED)
     drawn = draws[[task.rows > table.n for task in lines["task"]]]

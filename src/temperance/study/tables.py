@@ -1,11 +1,11 @@
 """The results of a study as a table in the paper's layout: tasks by methods, with averages.
 
 This module has the numbers; `table_text` writes them as Markdown, LaTeX or CSV. All numbers are in natural
-units, an ECE is a fraction; the record of a metric says how it is shown.
+units: an ECE is a fraction. The record of a metric defines how it is shown.
 
-An average is the mean over tasks of a method's score divided by the uncalibrated one. It is shown only if all
-tasks have the method, since averages over different tasks cannot be compared. A task whose uncalibrated score
-is missing, zero or infinite has no such ratio and is left out for all methods.
+An average is the mean over tasks of a method's score divided by the uncalibrated score. It is shown only if
+all tasks have the method, since averages over different tasks are not comparable. A task whose uncalibrated
+score is missing, zero or infinite has no such ratio and is left out for all methods.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _RECORDS: dict[str, Metric] = {
 
 
 def record_of(metric: str) -> Metric:
-    """Return how a metric is called and shown; a metric from outside is not scaled."""
+    """Return the label and format of a metric; the user's own metrics are not scaled."""
     return _RECORDS.get(metric, Metric(label=metric, help="", interval="none", range=(-math.inf, math.inf)))
 
 
@@ -48,24 +48,24 @@ def p_value_in_words(p: float) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table of a study: one metric, one number of rows to fit to.
+    """A table of a study, for one metric and one number of rows.
 
     Attributes
     ----------
     metric, n
         As in the study.
     lines : data frame
-        A row for each line of the table, in its order: `dataset`, `kind`, `label`, and `task`, which is None
-        for averages. The average over all tasks comes last, without a data set.
+        One row per line of the table, in order: `dataset`, `kind`, `label`, and `task`, which is None for
+        averages. The average over all tasks comes last, without a data set.
     value, error, draws : data frames
-        For each line and method, the number, its standard error and how many draws it is a mean of; nan
-        where there is none.
+        The number of each line and method, its standard error, and the number of draws behind it; nan where
+        there is none.
     left_out : tuple of TaskFile
         Tasks that are left out of averages.
     errors, paper : bool
         Whether standard errors and the paper's results are shown.
     better : "lower", "higher" or None
-        Which scores are better; None if unknown, as for a metric from outside.
+        Which scores are better; None if unknown, as for the user's own metrics.
     """
 
     metric: str
@@ -80,7 +80,7 @@ class Table:
     better: Better | None
 
     def shown(self, value: float, kind: Kind = "task") -> str:
-        """Return a finite number as it is shown; averages are of ratios, which have no unit."""
+        """Return a finite number as text; averages are of ratios, which have no unit."""
         return f"{value:.3f}" if kind == "average" else record_of(self.metric).shown(value)
 
     @property
@@ -119,7 +119,7 @@ def make_table(
     Parameters
     ----------
     results
-        Of a study, finished or not.
+        The results of a study, finished or not.
     metric : {"nll", "ece", "ece15", "brier"} or str
         Mean negative log-likelihood, ECE with 50 (as in the paper) or 15 bins, Brier score, or one of your
         own metrics.
@@ -133,7 +133,7 @@ def make_table(
     paper : bool
         Add the paper's results to the tasks that it has.
     better : "lower" or "higher", optional
-        Which scores of a metric from outside are better. Without it nothing is marked as the best.
+        Which scores of your own metric are better. Without it, nothing is marked as the best.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def make_table(
 
 
 class _Line(NamedTuple):
-    """A line of a table while it is made: its names and, per method, its numbers."""
+    """A line of a table under construction: its names and, per method, its numbers."""
 
     dataset: str
     kind: Kind

@@ -1,8 +1,8 @@
-"""The figures of one task: the paper's four of temperatures.
+"""The figures of one task: the paper's four figures of temperatures.
 
-The store of a study has only scores, so the methods are fitted again, with the rows and the random seed of
-the study: to all validation rows, or to its own small subsamples. The best temperatures come from TS
-fitted to groups of test rows.
+The store of a study has only scores, so the methods are fitted again with the study's rows and random seed:
+to all validation rows, or to small subsamples. The best temperatures come from TS fitted to groups of test
+rows.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from temperance.study.protocol import WorkUnit
 from temperance.study.results import Results
 from temperance.study.tasks import TaskFile, load_task
 
-LINES = 10  # draws of few rows, for a method whose T is a line
+LINES = 10  # draws of few rows to show, for a method whose T is a line
 MAX_DOTS = 20_000
-RARE = 0.01  # of the dots may be outside the axes: outliers would flatten everything else
+RARE = 0.01  # largest share of dots outside the axes: outliers would flatten everything else
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ class EntropyTemperatures(Display):
         marks += self._marks(self.by_all[None], f"all {self.rows} rows", faint=False)
         marks.append(Rule(self.ts, method="ts", label=f"TS: T = {self.ts:.3g}"))
         chart = self.best.chart_of(marks, [self.by_all])
-        # An arrow with the value stands for each best T that is outside the axes.
+        # An arrow with the value marks every best T outside the axes.
         low, high = self.limits
         inset, far = (high / low) ** 0.04, outside(self.best.optimum, self.limits)
         arrows = [
@@ -168,8 +168,8 @@ def class_temperatures(results: Results, task: TaskFile) -> ClassTemperatureDisp
     shown = ClassTemperatureDisplay.from_calibrators(fits, test.logits, test.labels)
     if not len(shown.classes):
         raise InputError(
-            f"a figure by class needs a class with {MIN_ROWS} test rows, some of them wrong; found none in "
-            f"{task.name}. Choose another task."
+            f"no class of {task.name} has {MIN_ROWS} test rows, some of them wrong, as a figure by class "
+            "needs. Choose another task."
         )
     return shown
 
@@ -185,7 +185,7 @@ def entropy_temperatures(results: Results, task: TaskFile, method: str) -> Entro
         index = index[np.unique(np.minimum(at, len(index) - 1))]
     elif len(index) > MAX_DOTS:
         index = index[np.linspace(0, len(index) - 1, MAX_DOTS).astype(np.intp)]
-    few = SIZES[0] if SIZES[0] in results.sizes else results.sizes[0]  # as the paper has it
+    few = SIZES[0] if SIZES[0] in results.sizes else results.sizes[0]  # as in the paper
     draws = 0 if few >= task.rows else LINES if method == "hts" else 1
     by_few = [temperatures(_fitted(results, task, method, few, i), test, index) for i in range(draws)]
     return EntropyTemperatures(
@@ -209,13 +209,13 @@ def two_temperatures(results: Results, task: TaskFile) -> TwoTemperatures:
 
 
 def _fitted(results: Results, task: TaskFile, method: str, n: int | None = None, draw: int = 0) -> Any:
-    """Fit a method as the study does: same rows, same random seed. By default all rows."""
+    """Fit a method as the study does, with the same rows and random seed; by default to all rows."""
     size = task.rows if n is None else min(n, task.rows)
     unit = WorkUnit(task, size, draw, results.seed, find_methods([method]))
     rows, calibrator = load_task(task).val.take(unit.rows()), unit.calibrator(method)
     try:
         with warnings.catch_warnings():
-            # Methods warn about few rows in each fit; here the figure shows it.
+            # Every fit to few rows would warn; here the figure shows it.
             warnings.simplefilter("ignore")
             fit(calibrator, rows.logits, rows.labels, positions=rows.positions)
     except InputError as error:

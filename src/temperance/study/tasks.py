@@ -1,6 +1,6 @@
 """The tasks of a study: files with validation and test rows of one classifier on one data set.
 
-Samples of lm-evaluation-harness are one set of rows. Every second question, beginning with the first, is a
+Samples of lm-evaluation-harness are one set of rows. Every second question, starting with the first, is a
 validation row; the others are test rows.
 """
 
@@ -33,7 +33,7 @@ class UnusableSamplesError(InputError):
 
 @dataclass(frozen=True)
 class TaskFile:
-    """A task file and its content, named `dataset__model`; if one part is empty, both are the whole name.
+    """A task file and its content, named `dataset__model`; if one part is missing, both are the whole name.
 
     Attributes
     ----------
@@ -99,19 +99,18 @@ def find_tasks(
     """Return the tasks in files and folders, by name, each file once.
 
     Raise if there is none, or if two have the same name or are copies of the same file. In a folder, other
-    files are skipped; so are samples that cannot be used, for example with several correct answers, and a
-    warning names them.
+    files are skipped. Unusable samples, for example with several correct answers, are skipped with a warning.
 
     Parameters
     ----------
     paths : iterable of path
         Files and folders.
     length_normalised : bool
-        Whether log-likelihoods of lm-evaluation-harness are divided by the length of the answers, as
-        `acc_norm` does. Other tasks do not change.
+        Whether to divide log-likelihoods of lm-evaluation-harness by the length of the answers, as `acc_norm`
+        does. Other tasks do not change.
     renormalise : bool
-        Whether each row of probabilities is divided by its sum: for rounded ones, percentages or votes.
-        Tasks with logits do not change.
+        Whether to divide each row of probabilities by its sum: for rounded probabilities, percentages or
+        votes. Tasks with logits do not change.
 
     Examples
     --------
@@ -198,14 +197,14 @@ def _describe(path: Path, given: ReadOptions) -> TaskFile:
 
 
 def _describe_samples(path: Path, options: ReadOptions) -> TaskFile:
-    """Describe samples, named by their task and by the folder, which the harness names after the model."""
+    """Describe samples, named after their task and their folder, which the harness names after the model."""
     try:
         n_rows, n_classes = open_rows(path).shape
     except InputError as error:  # a study has no other file with the labels
         advice = "Leave this file out, or drop the lines without one correct answer."
         raise UnusableSamplesError(error.fact, advice=advice, where=error.where) from None
     if n_rows < 2:
-        raise InputError(f"{path} must have questions to fit and others to test; found one question.")
+        raise InputError(f"{path} must have questions to fit and to test; found one question.")
     usual = _SAMPLES_NAME.fullmatch(_stem(path))
     name = f"{usual[1]}__{path.parent.name}" if usual else _stem(path)
     halves = n_rows - n_rows // 2, n_rows // 2
@@ -218,17 +217,17 @@ def _stem(path: Path) -> str:
 
 @lru_cache(maxsize=64)
 def load_task(task: TaskFile) -> LoadedTask:
-    """Open the rows of a task, checked against what was found when the study was planned.
+    """Open the rows of a task, after checking that the file is the one that the study planned with.
 
     On another machine, the same file must exist under the same path.
     """
     if sha256(task.path) != task.sha256:
-        raise InputError(f"{task.path} must not change during a study; it has changed. Start another study.")
+        raise InputError(f"{task.path} has changed during the study. Start another study.")
     if are_samples(open_members(task.path)):
         samples = RowFile.open(task.path, task.options)
         return LoadedTask(*(_checked(samples, slice(start, None, 2)) for start in range(2)))
     val, test = (RowFile.open(task.path, replace(task.options, part=part)) for part in PARTS)
-    if val.kind == "probs":  # a 0 means the same in both
+    if val.kind == "probs":  # 0 must mean the same in both
         floor = val.low_end().floor
         val, test = val.with_floor(floor), test.with_floor(floor)
     return LoadedTask(_checked(val), _checked(test))

@@ -17,14 +17,14 @@ from torch import Tensor, nn
 from temperance.errors import InputError
 from temperance.progress import Progress, reporting
 
-GROWTH = 1.25  # rows beyond the end are cut off, but have been filled with zeros
+GROWTH = 1.25  # spare rows are cut off at the end, but filling them with zeros takes time
 
 
 class RowBuffer:
-    """An array for tensors (n, ...) one after the other.
+    """A growing array that joins tensors (n, ...).
 
-    A NumPy array is used because its `resize` is the allocator's: large arrays grow and shrink by
-    pages, without a second copy if the system can move pages. bfloat16 is kept as its bits.
+    It is a NumPy array because its `resize` is the allocator's: large arrays grow and shrink by pages,
+    without a second copy if the system can move pages. bfloat16 is kept as 16-bit integers.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class RowBuffer:
 
     def _resize(self, n_rows: int) -> None:
         assert self._array is not None
-        self._array.resize((n_rows, *self._array.shape[1:]), refcheck=False)  # no view of it is left
+        self._array.resize((n_rows, *self._array.shape[1:]), refcheck=False)  # no view of it exists
 
     @staticmethod
     def _described(array: NDArray[Any], dtype: torch.dtype) -> str:
@@ -88,12 +88,12 @@ def collect_logits(
     ----------
     model : module or function
         It returns logits, (B, K) or with more axes, (B,) or (B, 1) for a binary classifier, or a container of
-        them: an object with `.logits`, a dict with "logits", a tuple with the logits first.
+        logits: an object with `.logits`, a dict with "logits", a tuple with the logits first.
     loader : iterable of batches
-        Pairs (inputs, labels), or dicts with "labels" and the model's arguments. Labels may be floats, as for
+        Pairs (inputs, labels), or dicts with "labels" and the model's arguments. Labels can be floats, as for
         BCEWithLogitsLoss, if they are whole numbers.
     device : optional
-        Where inputs are moved to; by default the device of the model's first parameter.
+        Move inputs to this device; by default the device of the model's first parameter.
     dim : int
         The axis of the classes: 1 for pixels (B, K, H, W). Every token or pixel becomes a row.
     forward : function (model, batch) -> (logits, labels), optional
@@ -134,9 +134,7 @@ def collect_logits(
             if logits.n_rows == max_rows:
                 break
     if logits.n_rows == 0:
-        raise InputError(
-            "the loader must give labelled rows; found none. Pass the loader of a validation set."
-        )
+        raise InputError("the loader has no labelled rows. Pass the loader of a validation set.")
     return logits.result(), labels.result()
 
 
@@ -196,7 +194,7 @@ def _logits_in(output: Any) -> Tensor:
 
 
 def _rows(output: Any, labels: Any, dim: int, ignore_index: int | None) -> tuple[Tensor, Tensor]:
-    """Return logits (N, K) or (N,) and labels (N,), without the rows to be ignored, on the CPU."""
+    """Return logits (N, K) or (N,) and labels (N,), without the rows to ignore, on the CPU."""
     z, y = _logits_in(output), torch.as_tensor(labels)
     if y.is_floating_point() and not bool((y == y.trunc()).all()):
         found = f"{y.dtype} such as {float(y[y != y.trunc()][0]):.4g}"
@@ -211,7 +209,7 @@ def _rows(output: Any, labels: Any, dim: int, ignore_index: int | None) -> tuple
         z = z.movedim(dim, -1)
     if (z.shape if binary else z.shape[:-1]) != y.shape:
         raise InputError(
-            "logits must have the shape of the labels and one axis more, that of the classes; found "
+            "logits must have the shape of the labels plus one axis for the classes; found "
             f"{tuple(_logits_in(output).shape)} for labels {tuple(y.shape)}, with dim={dim}. Set dim, or "
             "pass forward=, a function (model, batch) -> (logits, labels)."
         )

@@ -30,7 +30,7 @@ from temperance.inputs.validation import INSPECTED_ROWS, check_choice
 
 NO_DOUBLES = {"mps"}  # devices without float64
 
-# Beyond it softplus(x) = x in float64; PyTorch's own limit of 20 has an error of 1e-10.
+# Above it softplus(x) = x in float64; PyTorch's own limit of 20 has an error of 1e-10.
 SOFTPLUS_LIMIT = 40.0
 
 
@@ -62,7 +62,7 @@ class TorchOps:
         if isinstance(low, Tensor) and isinstance(high, Tensor):
             return torch.clamp(x, low, high)
         if isinstance(low, Tensor) or isinstance(high, Tensor):
-            # Not float(high): a number of the meta device, or of an export, has no value yet.
+            # Not float(high): on the meta device, or during an export, a number has no value yet.
             return torch.clamp(torch.clamp(x, min=low), max=high)
         return torch.clamp(x, float(low), float(high))
 
@@ -87,25 +87,25 @@ class TorchOps:
         return self.concat([x * number for number in numbers])
 
     def columns(self, x: Tensor, number: int) -> list[Tensor]:
-        """Return each of the columns of x."""
+        """Return the columns of x."""
         return [x[..., i : i + 1] for i in range(number)]
 
     def matmul(self, x: Tensor, matrix: Tensor) -> Tensor:
         """Return x @ matrix."""
-        # In float64, which autocast and TF32 do not reduce to half of the digits.
+        # In float64, whose precision autocast and TF32 do not reduce.
         if x.device.type in NO_DOUBLES:
             return torch.sum(x.unsqueeze(-1) * matrix, dim=-2)
         return torch.matmul(x.double(), matrix.double()).to(x.dtype)
 
     def max(self, x: Tensor) -> Tensor:
-        """Return the largest of the last axis."""
+        """Return the maximum over the last axis."""
         return torch.amax(x, dim=-1, keepdim=True)
 
     def argmax(self, x: Tensor) -> Tensor:
-        """Return where the largest is."""
+        """Return the index of the maximum."""
         if x.device.type != "cpu":
             return torch.argmax(x, dim=-1, keepdim=True)
-        # By vector loops, several times as fast on a CPU: the lowest index that no smaller number has.
+        # The lowest index of a maximum, by vector loops: several times as fast on a CPU.
         smaller = self.number(x < self.max(x), x)
         index = smaller * x.shape[-1] + torch.arange(x.shape[-1], device=x.device)
         return torch.amin(index, dim=-1, keepdim=True).long()
@@ -142,17 +142,17 @@ class CalibratorModule(nn.Module):
     """The result of `Calibrator.to_torch`: `transform` for tensors of any shape, device and float type.
 
     The fitted numbers are float64 buffers with the names of `Calibrator.parameters`, so `state_dict` holds
-    them and `.to(device)` moves them; `.half()` and the like do not change them. Logits of 16 or 32
-    bits are computed in float32, float64 in float64, under autocast too, and the result has the type of
-    the logits. No value is checked: a row that the calibrator would refuse (NaN, or -inf for a method that
-    weighs every logit) gives NaN.
+    them and `.to(device)` moves them; `.half()` and the like do not change them. 16-bit and 32-bit logits are
+    computed in float32, float64 in float64, even under autocast, and the result has the type of the logits.
+    No value is checked: a row that the calibrator would reject (NaN, or -inf for a method that weighs every
+    logit) gives NaN.
 
     Parameters
     ----------
     calibrator : a fitted calibrator
     dim : int, optional
-        The axis of the classes, by default that of the fit. (N,) logits are those of a binary classifier if
-        there are two classes, and so are (N, 1) logits.
+        The axis of the classes, by default as in the fit. With two classes, (N,) and (N, 1) logits are the
+        scores of a binary classifier.
     output : {"logits", "probabilities"}
         What it returns.
 
@@ -312,7 +312,7 @@ def _compute(
     binary = logits.ndim == 1 and model.n_classes == 2  # (N,), the logits of the second class
     if logits.ndim == 0 or not (binary or -logits.ndim <= dim < logits.ndim):
         raise InputError(
-            f"logits must have an axis {dim}, that of the classes; found shape {tuple(logits.shape)}."
+            f"logits must have an axis {dim} for the classes; found shape {tuple(logits.shape)}."
         )
     z = logits.to(working_dtype(logits))
     if binary:
@@ -322,7 +322,7 @@ def _compute(
         z = z.movedim(dim, -1)
     given = z
     if method == "predict_proba":
-        # Subtracting the largest logit changes no result, and z / T keeps its digits.
+        # Subtracting the largest logit changes no result, and keeps the precision of z / T.
         z = z - torch.amax(z, dim=-1, keepdim=True)
     if method == "predict" and model.keeps_class:
         result = z
@@ -340,14 +340,14 @@ def _compute(
             torch.softmax(result, dim=-1) if method == "predict_proba" else result[..., 1] - result[..., 0]
         )
     else:
-        result = result.movedim(-1, dim)  # first: a softmax is fastest in the order of the logits in memory
+        result = result.movedim(-1, dim)  # first: a softmax is fastest along the memory order of the logits
         result = torch.softmax(result, dim=dim) if method == "predict_proba" else result
     keep = result.is_floating_point() and logits.is_floating_point()
     return result.to(logits.dtype) if keep else result
 
 
 def _check(model: Model, method: str, from_probs: bool | None, z: Tensor, result: Tensor) -> None:
-    """Raise for rows that the calibrator refuses, with the same message as for arrays."""
+    """Raise for rows that the calibrator rejects, with the same message as for arrays."""
     if z.is_meta or z.numel() == 0 or torch.compiler.is_compiling():
         return
     good = torch.isfinite(z.detach().amax(dim=-1)).all() & ~torch.isnan(result.detach()).any()

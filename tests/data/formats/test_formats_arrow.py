@@ -125,9 +125,7 @@ def test_the_first_version_of_feather_is_refused(tmp_path):
 def test_lists_of_different_lengths_are_refused_though_their_numbers_would_fill_the_table(saved):
     lists = [[0.5, 1.5, -2.0], [3.0, 0.25], [1.0, 0.0, 0.0, 4.0], [1.0, 2.0, 0.5]]
     path = saved(pa.table({"logits": lists, "label": LABELS}))
-    with pytest.raises(
-        InputError, match=r"must have the same length, one number for each class; found 3 and 2"
-    ):
+    with pytest.raises(InputError, match=r"must have the same length, one number per class; found 3 and 2"):
         open_rows(path).logits()
 
 

@@ -181,7 +181,7 @@ def test_samples_that_cannot_be_read_say_why_as_labels_too(csv):
     path = csv('{"resps": [], "target": 1}\n', "samples.jsonl")
     message = refusal(csv("logit_0,logit_1\n1,2\n"), labels=path)
     assert "samples.jsonl" in message
-    assert "'resps' must be a list with an entry for each answer" in message
+    assert "'resps' must be a list with one entry per answer" in message
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "xlsx"])

@@ -44,9 +44,12 @@ def test_columns_and_labels_by_name_and_blank_rows(path):
     [
         ([0.5, None, 1], "row 3, column 'prob_1' must hold a number; found an empty cell"),
         ([0.5, "n/a", 1], "row 3, column 'prob_1' must hold a number; found 'n/a'"),
-        ([0.5, 0.5, None], "row 3, column 'label' must hold the index of a class"),
-        ([0.5, 0.5, 0.5], "row 3, column 'label' must hold the index of a class, a whole number, or in all"),
-        ([0.5, 0.5, "cat"], "row 3, column 'label' must hold the index of a class"),
+        ([0.5, 0.5, None], "row 3, column 'label' must hold a class index"),
+        (
+            [0.5, 0.5, 0.5],
+            "row 3, column 'label' must hold a class index (a whole number), or class",
+        ),
+        ([0.5, 0.5, "cat"], "row 3, column 'label' must hold a class index"),
         ([0.5, True, 0], "row 3, column 'prob_1' must hold a number; found True"),
     ],
 )

@@ -122,7 +122,7 @@ def test_a_target_that_may_be_an_index_or_a_text_is_decided_by_acc(path):
     assert right_answers(path, line | {"acc": 1.0}) == [0]
     assert right_answers(path, line | {"acc": 0.0}) == [1]
     del line["acc"]
-    with pytest.raises(InputError, match=r"line 1: .* found \"1\", which is several of them\. Pass labels="):
+    with pytest.raises(InputError, match=r"line 1: .* found \"1\", which matches several .* Pass labels="):
         right_answers(path, line)
 
 
@@ -153,20 +153,20 @@ def test_labels_may_stay_unread(path, samples):
     [
         (
             {"filtered_resps": ["The answer is 4."]},
-            "as tasks have that generate text. Use the samples of a mul",
+            "as in tasks that generate text. Use the samples of a mul",
         ),
         ({"filtered_resps": [["-3.0", "False"]]}, "found one, as in tasks without choices"),
         ({"filtered_resps": [["nan", "False"], ["-1.0", "True"]]}, "a number as the log-likelihood of each"),
-        ({"filtered_resps": []}, "must be a list with an entry for each answer; found []"),
+        ({"filtered_resps": []}, "must be a list with one entry per answer; found []"),
         (
             {"filter": "other"},
             'must be of one filter, or a question would count twice; found "none" and "other"',
         ),
-        ({"target": "7"}, 'the index or the text of one of the 2 answers; found "7", which is none'),
-        ({"target": [0, 1]}, "one answer must be right; found the targets [0, 1]"),
-        ({"target": "[0, 1]"}, "one answer must be right; found the targets [0, 1]"),
+        ({"target": "7"}, 'the index or the text of one of the 2 answers; found "7", which matches none'),
+        ({"target": [0, 1]}, "exactly one answer must be correct; found the targets [0, 1]"),
+        ({"target": "[0, 1]"}, "exactly one answer must be correct; found the targets [0, 1]"),
         ({"target": None}, "'target' must be on every line; found null"),
-        ({"acc": 0.43}, "one answer must be right, and 'acc' 0 or 1; found 0.43"),
+        ({"acc": 0.43}, "exactly one answer must be correct, and 'acc' must be 0 or 1; found 0.43"),
         (
             {"target": "1"},
             "'target' and 'acc' must agree; found the target \"1\" and acc 1, while the likeliest",
@@ -190,6 +190,6 @@ def test_lengths_need_the_texts(path, samples):
         rows.logits()
     np.save(path.with_suffix(".npy"), LOGITS)
     with pytest.raises(
-        InputError, match=r"must be samples of lm-evaluation-harness.*Leave length_normalised"
+        InputError, match=r"must hold samples of lm-evaluation-harness.*Leave length_normalised"
     ):
         open_rows(path.with_suffix(".npy"), kind="logits", length_normalised=True)

@@ -121,9 +121,7 @@ def test_a_list_of_objects_is_not_json_lines(path):
 
 def test_another_class_than_those_of_the_first_record(path):
     save(path, [{"probs": {"cat": 0.5, "dog": 0.5}, "label": "cat"}, {"probs": {"cat": 1.0}, "label": "cat"}])
-    with pytest.raises(
-        InputError, match=r"line 2: 'probs' must have a number for each class .* 'cat', 'dog'"
-    ):
+    with pytest.raises(InputError, match=r"line 2: 'probs' must have one number per class .* 'cat', 'dog'"):
         open_rows(path).array()
 
 
@@ -141,7 +139,7 @@ def test_fields_of_text_without_named_scores(path):
 def test_blank_lines_only_and_a_damaged_gzip(tmp_path):
     packed = gzip.compress("".join(json.dumps(line) + "\n" for line in lists()).encode())
     for name, content, words in (
-        ("val.jsonl", b"\n\n", "found blank lines only"),
+        ("val.jsonl", b"\n\n", "has only blank lines"),
         ("val.jsonl.gz", packed[:-12], "is not a gzip file, or is damaged"),
         ("val.jsonl.gz", b"no gzip at all", "is not a gzip file, or is damaged"),
     ):

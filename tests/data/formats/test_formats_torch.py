@@ -49,7 +49,7 @@ def test_a_pair(path, labels, kind):
 )
 def test_another_pair_is_refused_with_advice(path, pair, found):
     torch.save(pair, path)
-    with pytest.raises(InputError, match=rf"in this order; {found}\. Save tensors alone: torch\.save"):
+    with pytest.raises(InputError, match=rf"in this order; {found}\. Save only tensors: torch\.save"):
         open_rows(path, kind="logits")
 
 

@@ -1,4 +1,4 @@
-"""The formats that can be read: one module each, with a function `members`; FORMATS maps suffixes to them.
+"""The formats that we read: one module each, with a function `members`. FORMATS maps suffixes to them.
 
 To add a format, write such a module and add a line to ARRAYS or to TABLES.
 """
@@ -53,7 +53,7 @@ def format_of(path: Path) -> str:
 
 
 def open_members(path: str | Path, choice: ReadOptions = READ_ANY) -> dict[str, LazyArray]:
-    """Return the arrays of a file by their keys, without reading them; the key of an unnamed array is empty.
+    """Return the arrays of a file by key, without reading them; the key of an unnamed array is empty.
 
     `choice` names columns of a table; files of arrays have no columns.
     """
@@ -63,11 +63,11 @@ def open_members(path: str | Path, choice: ReadOptions = READ_ANY) -> dict[str, 
         "label_column" if choice.label_column is not None else "id_column" if choice.id_column else None
     )
     if argument is not None and format_of(path) in ARRAYS:
-        raise file_error(path, "has no columns, as a table has.", remedy=Remedy(argument))
+        raise file_error(path, "is not a table and has no columns.", remedy=Remedy(argument))
     if choice.length_normalised and FORMATS[format_of(path)] is not json_lines.members:
         raise file_error(
             path,
-            "must be samples of lm-evaluation-harness, a .jsonl, to be normalised by length.",
+            "must hold samples of lm-evaluation-harness, a .jsonl, to be normalised by length.",
             remedy=Remedy("length_normalised"),
         )
     try:

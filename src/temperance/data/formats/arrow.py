@@ -1,7 +1,7 @@
 """Tables that pyarrow reads: .parquet, .arrow and .feather.
 
-A table is as in columns.py, or has lists of numbers in a column `logits` or `probs`. Of Arrow there are two
-forms: a file, which is what Feather is, and a stream, which the datasets package writes.
+A table is as in columns.py, or has lists of numbers in a column `logits` or `probs`. Arrow has two forms: a
+file, which is what Feather is, and a stream, which the `datasets` package writes.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from temperance.loaders import import_optional
 _EARLIER_MARK = f"temperance.{MARK_KEY}".encode()
 """Key of the metadata in which version 0.2.0 noted the calibrator; it is a column now."""
 
-# No read-ahead of whole row groups, and a small buffer for each column, of which there may be thousands. What
-# remains in memory is a page of each column, by default 1 MB; a column of lists needs far less.
+# No read-ahead of whole row groups, and a small buffer per column, since a table can have thousands of
+# columns. What remains in memory is one page per column, by default 1 MB; a column of lists needs far less.
 _PARQUET_OPTIONS = {"pre_buffer": False, "buffer_size": 1 << 14, "page_checksum_verification": True}
 
 
@@ -33,7 +33,7 @@ def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     """Return the arrays of the table."""
     with _opened(path) as table:
         schema = table.schema
-        try:  # the columns that pandas has written as the index of its rows
+        try:  # the columns that hold the row index of a pandas DataFrame
             noted = (schema.pandas_metadata or {}).get("index_columns", ())
         except ValueError:  # metadata that is not JSON is ignored
             noted = ()
@@ -48,7 +48,7 @@ def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
 
 @dataclass(frozen=True)
 class _Table:
-    """An open table: its schema, its rows, and record batches of at most some rows of some columns."""
+    """An open table: its schema, its number of rows, and a reader of record batches of limited size."""
 
     schema: Any
     n_rows: int
@@ -68,7 +68,7 @@ def _opened(path: Path) -> Iterator[_Table]:
         ):
             n_rows = file.metadata.num_rows
             if n_rows < 0:
-                raise ValueError(f"its footer says {n_rows} rows")
+                raise ValueError(f"its footer claims {n_rows} rows")
             yield _Table(
                 file.schema_arrow, n_rows, lambda rows, names: file.iter_batches(rows, columns=names)
             )
@@ -161,7 +161,7 @@ class _ArrowArray(LazyArray):
                 read += batch.num_rows
                 if read > self.shape[0]:
                     break  # the caller has no room for more rows
-                # A batch may end at the end of a row group.
+                # A batch can end early, with a row group.
                 block = self._block(batch)
                 held = np.concatenate([held, block]) if len(held) else block
                 if len(held) >= rows:
@@ -197,7 +197,7 @@ class _ArrowArray(LazyArray):
         lengths = compute.list_value_length(column).to_numpy(zero_copy_only=False)
         if not (lengths == self.shape[1]).all():
             raise self.file_error(
-                f"the lists in column {name!r} must have the same length, one number for each class; "
+                f"the lists in column {name!r} must have the same length, one number per class; "
                 f"found {self.shape[1]} and {lengths[lengths != self.shape[1]][0]}."
             )
         return values.reshape(len(column), self.shape[1])

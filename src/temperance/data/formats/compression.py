@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, cast
 from temperance.data.lazy_array import LazyArray, UnreadableArray
 from temperance.errors import file_error, library_errors
 
-ALWAYS_FINE = 1 << 28  # bytes: small enough, whatever the size of the file
+ALWAYS_FINE = 1 << 28  # bytes: small enough for a file of any size
 MAX_SMALL_TEXT = 1 << 24  # the same for text, whose lines take far longer than numbers
 MAX_PER_BYTE = 200  # the outputs of a classifier compress to about half; only constants come close to this
 
@@ -28,7 +28,7 @@ def is_inflated(unpacked: int, packed: int) -> bool:
 
 
 def unless_inflated(array: LazyArray, size: int) -> LazyArray:
-    """Return an array of a file of `size` bytes; one that cannot be read if it claims too much."""
+    """Return an array of a file of `size` bytes, or an unreadable one if it claims too much."""
     claimed = math.prod(array.shape) * max(1, array.dtype.itemsize)  # text has no size yet
     if not is_inflated(claimed, size):
         return array
@@ -41,7 +41,7 @@ def unless_inflated(array: LazyArray, size: int) -> LazyArray:
 
 @contextmanager
 def open_bytes(path: Path) -> Iterator[BinaryIO]:
-    """Open a file to read its bytes, those of a .gz decompressed."""
+    """Open a file to read its bytes; a .gz is decompressed."""
     wrong = "is not a gzip file, or is damaged ({}). Copy it again."
     with library_errors(path, wrong, of=(EOFError, gzip.BadGzipFile, zlib.error)):
         is_packed = path.suffix.lower() == ".gz"
@@ -64,7 +64,7 @@ class _Unpacked(io.RawIOBase):
         content = self._file.read(len(buffer))
         buffer[: len(content)] = content
         self._read += len(content)
-        # Only what was decompressed so far counts: the lines of a whole inflated file would take a minute.
+        # Count only what is decompressed so far: parsing a whole inflated file would take a minute.
         if self._read > max(MAX_SMALL_TEXT, MAX_PER_BYTE * self._packed.tell()):
             raise file_error(
                 self._path,

@@ -1,11 +1,11 @@
-""".csv and .tsv: a line that names the columns (see columns.py), then a line for each row.
+""".csv and .tsv: a line that names the columns (see columns.py), then one line per row.
 
 Spreadsheets and languages write the same table in many ways. The dialect is read from the first bytes (a byte
 order mark) and the first two lines; nothing else is guessed.
 
-Read by NumPy and the standard library, which every installation has. pyarrow's streaming reader, which the
-readers of other formats use, is an extra. Its errors name no line, and it reads neither UTF-16, nor row names
-without a header as R writes them, nor a quoted cell after a space.
+NumPy and the standard library read them, so every installation can. pyarrow, whose streaming reader other
+formats use, is an extra. Its errors name no line, and it reads neither UTF-16, nor row names without a header
+as R writes them, nor a quoted cell after a space.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
 
 
 def _fault_in_first(text: _Table, key: str, columns: Columns, cells: list[str]) -> InputError | None:
-    """Return the error for columns that hold text in the first row: they do so in all rows."""
+    """Return the error for columns with text in the first row, which then have text in all rows."""
     if columns.names != columns.class_names or len(cells) != len(text.names):
         return None  # the error is raised when the line is read
     cell_of = dict(zip(text.names, cells, strict=True))
     held = {name: cell_of[name].strip() for name in columns.names}
-    has_commas = text.separator != ","  # which may be decimal commas
+    has_commas = text.separator != ","  # then a comma can be a decimal comma
     words = [
         name
         for name, cell in held.items()
@@ -72,7 +72,7 @@ def _fault_in_first(text: _Table, key: str, columns: Columns, cells: list[str]) 
 
 @dataclass(frozen=True)
 class _Table:
-    """How the text of a table is read."""
+    """How to read the text of a table."""
 
     path: Path
     encoding: str
@@ -88,7 +88,7 @@ class _Table:
 
 
 def _read_dialect(path: Path) -> _Table:
-    """Return how a table is to be read."""
+    """Return how to read a table."""
     with open_bytes(path) as start:
         # UTF-16 is Excel's "Unicode text"; -sig: a byte order mark is not part of the first name.
         encoding = "utf-16" if start.read(2) in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
@@ -107,8 +107,8 @@ def _read_dialect(path: Path) -> _Table:
     names = [name.strip() for name in _cells(first, separator) or [first]]
     _check_names(path, first, names)
     cells = _cells(second, separator) or []
-    # R's write.table writes no header for the row names. An empty last cell is another case: lines that end
-    # in a separator.
+    # R's write.table writes no header for the row names. An empty last cell means something else: lines that
+    # end in a separator.
     if len(cells) == len(names) + 1 and cells[-1].strip():
         names.insert(0, "")
     return _Table(path, encoding, separator, names)
@@ -116,7 +116,7 @@ def _read_dialect(path: Path) -> _Table:
 
 @contextmanager
 def _open_text(path: Path, encoding: str) -> Iterator[TextIO]:
-    """Open a file of text, which may be compressed."""
+    """Open a text file, compressed or not."""
     decoding = library_errors(path, "is not text in UTF-8 ({}). Save it as CSV in UTF-8.", of=UnicodeError)
     with decoding, open_bytes(path) as file, TextIOWrapper(file, encoding=encoding) as text:
         yield text
@@ -154,7 +154,7 @@ def _check_names(path: Path, line: str, names: list[str]) -> None:
 
 
 class _Columns(LazyArray):
-    """Some columns of the table, or one of text: cells without spaces at their ends."""
+    """Some columns of the table, or one column of text; cells without leading and trailing spaces."""
 
     def __init__(
         self, text: _Table, key: str, columns: Columns, n_rows: int, dtype: np.dtype[Any] = TEXT
@@ -181,7 +181,7 @@ class _Columns(LazyArray):
             while lines := dict(islice(numbered, rows)):
                 most = len(self._text.names) - 1
                 for number, line in lines.items():
-                    # An extra separator may be part of quoted text, which is parsed cell by cell.
+                    # An extra separator can be part of quoted text, which is parsed cell by cell.
                     if line.count(self._text.separator) != most and '"' not in line:
                         self._cells(number, line)
                 yield lines
@@ -240,7 +240,7 @@ class _NumberColumns(_Columns):
         except ValueError:
             if separator != "," and any("," in line for line in lines.values()):
                 return self._with_decimal_commas(lines, marks, quickly=not (has_points or "." in marks))
-            # To name the invalid cell, or to read full-width digits, which NumPy does not.
+            # Finds the invalid cell, or reads full-width digits, which NumPy does not.
             rows = [self._parsed(number, self._cells(number, line)) for number, line in lines.items()]
             table = np.array(rows, np.float64)
         if separator != "," and has_points:
@@ -260,7 +260,7 @@ class _NumberColumns(_Columns):
             try:
                 table = self._load({at: line.replace(",", ".") for at, line in lines.items()}, np.float64)
             except ValueError:
-                pass  # cell by cell, to name the invalid one
+                pass  # below, cell by cell, to name the invalid one
             else:
                 marks.add(",")
                 return table
@@ -292,7 +292,7 @@ class _LabelColumn(_Columns):
     """The column of the labels: whole numbers, or class names if the columns have names."""
 
     names: frozenset[str] = frozenset()
-    """Class names, if any are known."""
+    """Known class names, or none."""
 
     def _array(self) -> NDArray[Any]:
         codes, places = [np.empty(0, np.intp)], dict[str, int]()
@@ -322,7 +322,8 @@ def _label_values(cells: Sequence[str], names: frozenset[str]) -> NDArray[Any] |
     """
     if "" in cells:
         return ""
-    # Text has no types: what is a class name is one, even if it looks like a number; else 3.0 is the label 3.
+    # Text has no types. A cell that equals a class name is one, even if it looks like a number; otherwise 3.0
+    # is the label 3.
     numbers = [whole_number(float(cell)) if _is_number(cell) else None for cell in cells]
     if None not in numbers and not names.issuperset(cells):
         return np.array(numbers, np.int64)
@@ -333,7 +334,7 @@ def _label_values(cells: Sequence[str], names: frozenset[str]) -> NDArray[Any] |
 
 
 def with_quote(cell: Any) -> Any:
-    """Return a cell that a spreadsheet does not run as a formula: text like one gets a ' in front."""
+    """Return a cell that no spreadsheet runs as a formula: text like a formula gets a leading '."""
     return f"'{cell}" if isinstance(cell, str) and _is_formula(cell) else cell
 
 
@@ -343,13 +344,13 @@ def without_quote(cell: str) -> str:
 
 
 def _is_formula(cell: str) -> bool:
-    """Say whether a spreadsheet may run this text, once it has removed quotes in front; -1 is a number."""
+    """Say whether a spreadsheet might run this text after removing leading quotes; -1 is a number."""
     text = cell.lstrip("'")
     return text.startswith(("=", "+", "-", "@", "\t", "\r")) and not _is_number(text)
 
 
 def _as_scores(cells: list[str]) -> list[float]:
-    """Return the numbers in some cells: 93 % is 0.93."""
+    """Return the numbers in some cells: `93 %` is 0.93."""
     text = "".join(cells)
     if "_" in text:  # Python also accepts 1_000
         raise ValueError("_")
@@ -359,7 +360,7 @@ def _as_scores(cells: list[str]) -> list[float]:
 
 
 def _is_score(cell: str) -> bool:
-    """Say whether a cell holds a number, which may be a percentage."""
+    """Say whether a cell holds a number or a percentage."""
     try:
         _as_scores([cell])
     except ValueError:
@@ -368,5 +369,5 @@ def _is_score(cell: str) -> bool:
 
 
 def _is_number(cell: str) -> bool:
-    """Say whether a label or the name of a column is a number; 5% may be the name of a class."""
+    """Say whether a label or a column name is a number; 5% is not, since it can be a class name."""
     return "%" not in cell and _is_score(cell)

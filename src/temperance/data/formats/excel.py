@@ -1,7 +1,7 @@
-""".xlsx: the first sheet is a table, see columns.py; its first row names the columns.
+""".xlsx: the first sheet is a table (see columns.py), and its first row names the columns.
 
-The sheet is read once, cell by cell, since it has at most a million rows. For a formula, the value stored in
-the file is used.
+The sheet is read once, cell by cell, since it has at most a million rows. A formula counts as the value that
+the file stores for it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _sheet(path: Path) -> Iterator[Any]:
         book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
         try:
             if not book.worksheets:
-                raise file_error(path, "must have a sheet with cells; found none. Save the table again.")
+                raise file_error(path, "has no sheet with cells. Save the table again.")
             yield book.worksheets[0]
         finally:
             book.close()
@@ -100,14 +100,12 @@ class _Reader:
         return label if is_like_first else None
 
     def _fault_in(self, number: int, cells: tuple[Any, ...], name: str, cell: Any) -> InputError:
-        wanted = (
-            "the index of a class, a whole number, or in all rows the name of one, or in all True or False"
-        )
+        wanted = "a class index (a whole number), or class names in all rows, or True or False in all rows"
         if self._are_scores:
             wanted = "a number"
             held = {self._names[place]: cells[place] for place in self._where if place < len(cells)}
             words = [other for other, value in held.items() if isinstance(value, str)]
-            # A column with text in the first row has text everywhere.
+            # A column with text in the first row has text in every row.
             is_first = len(self._values) < len(self._where)
             if is_first and name in words and self._columns.names == self._columns.class_names:
                 found = f"{excerpt(held[words[0]])} in row {number}"
@@ -121,7 +119,7 @@ class _Reader:
         )
 
     def result(self) -> LazyArray:
-        """Return the array; one that raises the error of its first invalid cell, if there is one."""
+        """Return the array; if a cell is invalid, an array that raises the first such error."""
         if self._fault is not None:
             return UnreadableArray(self._path, self._key, self._fault)
         values = np.array(self._values) if self._values else np.empty(0, np.int64)

@@ -1,12 +1,12 @@
 """Samples of lm-evaluation-harness (its log_samples): the log-likelihoods of the answers to each question.
 
-A line has `filtered_resps` with a pair of log-likelihood and is_greedy for each answer, as numbers or as
-text; `target`, the correct answer; `arguments`, the context and the text of each answer; `doc`, the question;
-and metrics, such as `acc`. Log-likelihoods are logits. A question with fewer answers than another has -inf
-in the missing columns.
+A line has `filtered_resps`, with one pair of log-likelihood and is_greedy per answer, as numbers or as text.
+It also has `target` (the correct answer), `arguments` (the context and the text of each answer), `doc` (the
+question) and metrics, such as `acc`. Log-likelihoods are logits. A question with fewer answers than another
+has -inf in the missing columns.
 
-`target` is an index or a text, and the file writes both as text: "1" may be either. What it means is checked
-against `acc`, which says whether the likeliest answer is right.
+`target` is an index or a text, and the file writes both as text: "1" could be either. We check its meaning
+against `acc`, which is 1 if the likeliest answer is correct.
 """
 
 from __future__ import annotations
@@ -71,11 +71,10 @@ def _log_likelihoods(record: Record) -> list[float]:
     name = next((name for name in _RESPONSES if name in record.fields), _RESPONSES[0])
     responses = record.field(name)
     if not isinstance(responses, list) or not responses:
-        raise record.error(
-            f"{name!r} must be a list with an entry for each answer; found {shown(responses)}."
-        )
+        raise record.error(f"{name!r} must be a list with one entry per answer; found {shown(responses)}.")
     scores = [_log_likelihood(record, name, response) for response in responses]
-    # For metrics of mutual information, each answer is scored again at the end, without its question.
+    # For metrics of mutual information, the harness scores each answer again at the end, without its
+    # question.
     if "acc_mutual_info" in record.fields and len(scores) % 2 == 0:
         scores = scores[: len(scores) // 2]
     if len(scores) < 2:
@@ -88,7 +87,7 @@ def _log_likelihoods(record: Record) -> list[float]:
 
 def _log_likelihood(record: Record, name: str, response: Any) -> float:
     pair = response
-    while isinstance(pair, list) and len(pair) == 1:  # `resps` has a list of repeats for each answer
+    while isinstance(pair, list) and len(pair) == 1:  # `resps` has one list of repeats per answer
         pair = pair[0]
     if isinstance(pair, list) and len(pair) == 2 and str(pair[1]) in ("True", "False"):
         try:
@@ -102,14 +101,14 @@ def _log_likelihood(record: Record, name: str, response: Any) -> float:
             "Drop this line, or evaluate the task again."
         )
     raise record.error(
-        f"{name!r} must have a log-likelihood and is_greedy for each answer, as multiple-choice tasks have; "
-        f"found {shown(response)}, as tasks have that generate text. Use the samples of a multiple-choice "
+        f"{name!r} must have one log-likelihood and is_greedy per answer, as in multiple-choice tasks; "
+        f"found {shown(response)}, as in tasks that generate text. Use the samples of a multiple-choice "
         "task."
     )
 
 
 def _arguments(record: Record) -> list[str] | None:
-    """Return the text of each answer as the model has seen it, with the space before it; None without."""
+    """Return the text of each answer as the model saw it, with its leading space; None if it is missing."""
     held = record.fields.get("arguments", record.fields.get("gen_args"))
     requests = list(held.values()) if isinstance(held, dict) else held
     if not isinstance(requests, list):
@@ -134,7 +133,7 @@ def _row(record: Record, width: int, *, length_normalised: bool) -> NDArray[np.f
 
 
 def _lengths(record: Record, n_answers: int) -> list[int]:
-    """Return the number of characters of each answer, without the leading space, as for acc_norm."""
+    """Return the number of characters of each answer without its leading space, as acc_norm does."""
     texts = _arguments(record)
     if texts is None or len(texts) < n_answers:
         raise record.error(
@@ -145,7 +144,7 @@ def _lengths(record: Record, n_answers: int) -> list[int]:
     lengths = [len(text.removeprefix(" ")) for text in texts[:n_answers]]
     if not all(lengths):
         raise record.error(
-            f"answer {lengths.index(0)} must have a text to normalise by its length; found an empty one.",
+            f"answer {lengths.index(0)} is empty, so it cannot be normalised by its length.",
             Remedy("length_normalised"),
         )
     return lengths
@@ -161,7 +160,7 @@ def _right_answer(record: Record) -> int:
     if acc is not None:
         if acc not in (0, 1):
             raise record.error(
-                f"one answer must be right, and 'acc' 0 or 1; found {shown(acc)}, as where several are.",
+                f"exactly one answer must be correct, and 'acc' must be 0 or 1; found {shown(acc)}.",
                 _OTHER_LABELS,
             )
         agreeing = {place for place in meant if (place == likeliest) == bool(acc)}
@@ -175,20 +174,22 @@ def _right_answer(record: Record) -> int:
     if len(meant) != 1:
         raise record.error(
             f"'target' must be the index or the text of one of the {len(scores)} answers; found "
-            f"{shown(target)}, which is {'none' if not meant else 'several'} of them.",
+            f"{shown(target)}, which matches {'several' if meant else 'none'} of them.",
             _OTHER_LABELS,
         )
     return meant.pop()
 
 
 def _meant(record: Record, target: Any, n_answers: int) -> set[int]:
-    """Return the positions of all answers that the target may mean."""
+    """Return the positions of all answers that the target could mean."""
     if isinstance(target, str) and target.startswith("["):
         with suppress(ValueError, RecursionError):  # other text stays as it is
-            target = json.loads(target)  # a list of numbers that was written as text
+            target = json.loads(target)  # a list of numbers, written as text
     if isinstance(target, list):
         if len(target) != 1:
-            raise record.error(f"one answer must be right; found the targets {shown(target)}.", _OTHER_LABELS)
+            raise record.error(
+                f"exactly one answer must be correct; found the targets {shown(target)}.", _OTHER_LABELS
+            )
         target = target[0]
     text = str(target).strip()
     meant = {
@@ -203,7 +204,7 @@ def _meant(record: Record, target: Any, n_answers: int) -> set[int]:
 
 
 def _texts(record: Record, n_answers: int) -> Iterator[list[str]]:
-    """Yield the lists that name all answers: their texts or their letters, as sent or as in the document."""
+    """Yield the lists that name all answers: their texts or letters, as sent to the model or as in `doc`."""
     if arguments := _arguments(record):
         yield arguments[:n_answers]
     doc = record.fields.get("doc")

@@ -1,6 +1,6 @@
-""".h5 and .hdf5: datasets by their names, those of a group `val` as `logits_val`; `classes` may be text.
+""".h5 and .hdf5: datasets by name; `logits` in a group `val` becomes `logits_val`. `classes` can be text.
 
-Nothing is followed out of the file: links to other files, external storage and virtual datasets are refused.
+We never leave the file: links to other files, external storage and virtual datasets raise an error.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from temperance.data.read_options import PARTS, ReadOptions
 from temperance.errors import library_errors
 from temperance.loaders import import_optional
 
-# HDF5 cannot compress more than this into a byte; a dataset that claims more was never written.
+# HDF5 cannot compress more than this into a byte; a dataset that claims more is damaged.
 _MAX_PER_BYTE = 1100
 
 
@@ -38,7 +38,7 @@ def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
 def _opened(path: Path) -> Iterator[Any]:
     h5py = import_optional("h5py", "io", f"{path}: a {path.suffix} file")
     wrong = "is not an HDF5 file, or is damaged ({}). Copy it again."
-    # No lock: the file may be in a read-only folder.
+    # No lock: the file might be in a read-only folder.
     with library_errors(path, wrong), h5py.File(path, "r", locking=False) as file:
         yield file
 
@@ -55,13 +55,13 @@ def _stored(path: Path, key: str, file: Any, place: str) -> LazyArray:
         )
     dataset = file[place]
     if not hasattr(dataset, "shape") or dataset.shape is None:
-        return UnreadableArray(path, key, "must be a dataset; found a group or nothing. Name a dataset so.")
+        return UnreadableArray(path, key, "is a group or an empty dataset. Save an array under this name.")
     if dataset.is_virtual or dataset.external:
         return UnreadableArray(
-            path, key, "keeps its numbers in other files, which are not read. Copy them here."
+            path, key, "stores its numbers in other files, which are not read. Copy them into this one."
         )
     claimed = math.prod(dataset.shape) * dataset.dtype.itemsize
-    # Without chunks nothing is compressed: HDF5 would fill what is missing with whatever is in memory.
+    # Without chunks nothing is compressed, and HDF5 would fill missing numbers with whatever is in memory.
     most = _MAX_PER_BYTE if dataset.chunks else 1
     if claimed > most * max(1, dataset.id.get_storage_size()):
         return UnreadableArray(
@@ -85,7 +85,7 @@ class _Dataset(LazyArray):
     def _array(self) -> NDArray[Any]:
         if self.dtype != TEXT:
             return super()._array()
-        with _opened(self.path) as file:  # which may be a single text, without rows
+        with _opened(self.path) as file:  # a dataset can be a single text, without rows
             return np.asarray(file[self._place].asstr()[...]).astype(str)
 
     def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:

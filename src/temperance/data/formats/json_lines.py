@@ -1,10 +1,10 @@
-""".jsonl, .ndjson and their .gz: samples of lm-evaluation-harness (see harness.py), or a record for each row.
+""".jsonl, .ndjson and their .gz: samples of lm-evaluation-harness (see harness.py), or one record per row.
 
     {"logits": [0.1, 2.3], "label": 1}                  a list
     {"probs": {"cat": 0.2, "dog": 0.8}, "label": "dog"}   by the names of classes
     {"logit_0": 0.1, "logit_1": 2.3, "label": 1}        a table, see columns.py
 
-The first record says which it is; every other one must be like it.
+The first record decides the form; all others must have the same form.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from temperance.data.read_options import ReadOptions
 from temperance.errors import InputError, Remedy, file_error, listed
 
 _OTHER_LABELS = {str: "the name of a class", bool: "true or false"}
-"""Labels that are not numbers, by their type: a file has only one."""
+"""Labels that are not numbers, by type. A file has labels of one type only."""
 
 
 def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     """Return the arrays that the records form."""
     first = next(records(path), None)
     if first is None:
-        raise file_error(path, "must have a record on each line; found blank lines only. Save it again.")
+        raise file_error(path, "has only blank lines; it must have one record per line. Save it again.")
     if harness.is_sample(first):
         return harness.members(path, choice)
     if choice.length_normalised:
         raise file_error(
             path,
-            "must be samples of lm-evaluation-harness to be normalised by the length of the answers; "
+            "must hold samples of lm-evaluation-harness to be normalised by the length of the answers; "
             f"found records with {listed(first.fields, str)}.",
             remedy=Remedy("length_normalised"),
         )
@@ -82,7 +82,7 @@ def _fault_in_first(path: Path, key: str, columns: Columns, first: Record, wrong
 
 
 def _are_numbers(values: list[Any]) -> bool:
-    """Say whether all are numbers and not NaN; a file has millions, so the loops are in C."""
+    """Say whether all values are numbers other than NaN. A file has millions, so the loops are in C."""
     try:
         return {*map(type, values)} <= {int, float} and not any(map(math.isnan, values))
     except OverflowError:  # an integer beyond the range of floats
@@ -95,11 +95,11 @@ def _row(record: Record, key: str, names: Sequence[str]) -> list[Any]:
 
 
 def _row_by_class(record: Record, key: str, name: str, class_names: tuple[str, ...]) -> list[Any]:
-    """Return the scores in an object with a number for each class."""
+    """Return the scores in an object with one number per class."""
     scores = record.field(name)
     if not isinstance(scores, dict) or scores.keys() != set(class_names):
         raise record.error(
-            f"{name!r} must have a number for each class that the first record names, "
+            f"{name!r} must have one number per class of the first record, "
             f"{listed(class_names)}; found {shown(scores)}."
         )
     return _numbers(record, key, [scores[one] for one in class_names])
@@ -111,7 +111,7 @@ def _row_in_list(record: Record, key: str, name: str, length: int) -> list[Any]:
         found = f"{len(scores)}" if isinstance(scores, list) else shown(scores)
         raise record.error(
             f"{name!r} must be a list of {length} numbers, as in the first record; found {found}. "
-            "Write one number for each class, and -Infinity for an impossible class."
+            "Write one number per class, and -Infinity for an impossible class."
         )
     return _numbers(record, key, scores)
 
@@ -125,7 +125,7 @@ def _numbers(record: Record, key: str, values: list[Any]) -> list[Any]:
 
 
 def _label(record: Record, name: str, kind: type) -> Any:
-    """Return the label of a record: the index of a class, its name, or whether it is the second of two."""
+    """Return the label of a record: a class index, a class name, or true for the second of two classes."""
     label = record.field(name)
     if kind in _OTHER_LABELS and type(label) is kind:
         return label

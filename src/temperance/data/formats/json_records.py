@@ -1,8 +1,8 @@
-"""JSON Lines: one object on each line, read line by line; every error has its line number.
+"""JSON Lines: one object per line, read line by line; every error names its line.
 
-Read by the standard library, which every installation has. pyarrow's streaming reader, which the readers of
-other formats use, is an extra. It names a row of a block instead of a line, fails when a field that nobody
-needs changes its type, and accepts two objects on a line.
+The standard library reads them, so every installation can. pyarrow, whose streaming reader other formats use,
+is an extra. Its errors name a row of a block instead of a line, it fails when an unused field changes its
+type, and it accepts two objects on a line.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def records(path: Path) -> Iterator[Record]:
 
 
 def count(path: Path) -> int:
-    """Return how many lines have a record; they are not read as JSON."""
+    """Return the number of lines with a record, without parsing them."""
     with open_bytes(path) as file:
         return sum(not line.isspace() for line in file)
 
@@ -69,7 +69,7 @@ def _parsed(path: Path, number: int, line: bytes) -> dict[str, Any]:
     raise file_error(
         path,
         f"line {number} must be a JSON object, as every line of JSON Lines; found {start}. "
-        "Write one object on each line, as pandas does with to_json(path, orient='records', lines=True).",
+        "Write one object per line, as pandas does with to_json(path, orient='records', lines=True).",
     )
 
 
@@ -79,7 +79,7 @@ def shown(value: Any) -> str:
 
 
 class RecordArray(LazyArray):
-    """An array with a row for each record: what `read` returns for it."""
+    """An array with one row per record: what `read` returns for the record."""
 
     def __init__(
         self, path: Path, key: str, shape: tuple[int, ...], dtype: Any, read: Callable[[Record], Any]
@@ -88,7 +88,7 @@ class RecordArray(LazyArray):
         self.read = read
 
     def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
-        # Only the numbers of a block are kept: a record may have many other fields.
+        # Only the numbers of a block are kept: a record can have many other fields.
         every = map(self.read, records(self.path))
         while block := list(islice(every, rows)):
             yield np.array(block, self.dtype).reshape(len(block), *self.shape[1:])

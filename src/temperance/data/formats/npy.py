@@ -1,8 +1,7 @@
-"""NumPy's formats: a .npy has one array, without a name; a .npz is a zip archive with a .npy for each key.
+"""NumPy's formats: a .npy has one array, without a name; a .npz is a zip archive with one .npy per key.
 
-A member of an archive that is stored uncompressed, as by np.savez, is memory-mapped within the archive. A
-compressed one, as by np.savez_compressed, is decompressed while reading. Either way its checksum is verified,
-as by np.load.
+We memory-map an uncompressed member (np.savez) within the archive, and decompress the others
+(np.savez_compressed) while reading. Either way we verify the checksum, as np.load does.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from temperance.files import filled_array
 
 # Size of the header before each member; the lengths of the name and the extra field are at its end.
 _LOCAL_HEADER = struct.Struct("<4s22sHH")
-# All errors that damaged archives were seen to raise in the standard library.
+# All errors that the standard library was seen to raise for damaged archives.
 _ARCHIVE_ERRORS = (
     BadZipFile,
     zlib.error,
@@ -66,7 +65,7 @@ def _read_header(path: Path, key: str, file: IO[bytes], total: int) -> _Header:
     """Read the header of a .npy of `total` bytes; `file` is then at its first number."""
     wrong = "is not a .npy array, or is damaged ({}). Copy or save it again."
     with library_errors(path, wrong, key), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about files of Python 2, which can be read too
+        warnings.simplefilter("ignore")  # about files written by Python 2, which can be read
         version = npy.read_magic(file)
         if version not in ((1, 0), (2, 0)):
             raise ValueError(f"version {version[0]}.{version[1]} is for arrays of records")
@@ -75,7 +74,7 @@ def _read_header(path: Path, key: str, file: IO[bytes], total: int) -> _Header:
         if any(length < 0 for length in header.shape):
             raise ValueError(f"shape {header.shape}")
     data_bytes = math.prod(header.shape) * header.dtype.itemsize
-    # For objects the type is the error, and their pickle may have any size.
+    # Objects are rejected later for their type; their pickle can have any size.
     if not header.dtype.hasobject and header.size + data_bytes != total:
         raise file_error(
             path,
@@ -128,7 +127,7 @@ class _Member(LazyArray):
 
     def _array(self) -> NDArray[Any]:
         if self._is_mapped():
-            return self._mapped()._array()  # of text as well
+            return self._mapped()._array()  # text as well
         numbers = self._in_order(FILL_BYTES // self.dtype.itemsize)
         flat = filled_array((math.prod(self.shape),), self.dtype, numbers)
         return flat.reshape(self.shape, order="F" if self._header.fortran else "C")

@@ -1,8 +1,8 @@
 """.safetensors: the length of a header (8 bytes), the header as JSON, then the numbers.
 
-Read here and not by the safetensors package: slices of its NumPy reader fail for bfloat16 ("data type
-'bfloat16' not understood", as of 0.8), and it refuses a whole file for one tensor of an unknown type. It maps
-the file and keeps what a pass has read in memory, but copies an array that is read as a whole.
+We do not use the safetensors package. As of 0.8, slices of its NumPy reader fail for bfloat16 ("data type
+'bfloat16' not understood"), and it rejects a whole file for one tensor of an unknown type. It maps the file
+and keeps what a pass has read in memory, but copies an array that is read as a whole.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _tensor(path: Path, key: str, entry: Any, start: int, total: int) -> LazyArr
         raise file_error(
             path,
             f"is damaged: shape {shape} of {name} takes {size} bytes; the header places it at bytes {begin} "
-            f"to {end} of the {total - start} that there are. Copy or save the file again.",
+            f"to {end} of {total - start}. Copy or save the file again.",
             key,
         )
     kind = _Widened if name == "BF16" else MappedArray

@@ -1,8 +1,8 @@
-""".pt: tensors as torch.save leaves them, and nothing that could run code.
+""".pt: tensors as torch.save writes them, and nothing that could run code.
 
-torch.load with weights_only reads tensors, numbers and containers; whatever else a pickle can hold is
-refused. The file is mapped. The map is made anew for each stretch of rows and dropped after it, so a pass
-keeps little of it in memory.
+torch.load with weights_only reads tensors, numbers and containers, and rejects whatever else a pickle can
+hold. The file is mapped anew per stretch of rows, and the map is dropped afterwards, so a pass keeps little
+of it in memory.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from temperance.data.read_options import CLASS_KEYS, PARTS, ReadOptions
 from temperance.errors import file_error, reason_of
 from temperance.loaders import import_optional
 
-_HOW = 'Save tensors alone: torch.save({"logits": logits, "labels": labels}, path).'
+_HOW = 'Save only tensors: torch.save({"logits": logits, "labels": labels}, path).'
 _LABELS = ("labels", *(f"labels_{part}" for part in PARTS))
 _STRETCH_BYTES = 1 << 26  # bytes read through one map
 
 
 def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
-    """Return the tensors of the file: of a dict by its keys, a single one without, a pair with labels.
+    """Return the tensors of the file: by key, one without a key, or a pair of logits and labels.
 
-    Labels and the names of classes may be lists.
+    Labels and class names can be lists.
     """
     return {key: _stored(path, key, value) for key, value in _values(path).items()}
 
@@ -46,7 +46,7 @@ def _stored(path: Path, key: str, tensor: Any) -> LazyArray:
     except (TypeError, RuntimeError):  # sparse, quantized, or of a type that NumPy lacks
         what = f"a tensor of {tensor.dtype} and layout {tensor.layout}".replace("torch.", "")
         return UnreadableArray(path, key, f"is {what}, which is not read. Save it dense and as float32.")
-    if not _is_zip(path):  # a tensor that is not mapped is in memory already
+    if not _is_zip(path):  # a tensor that is not mapped is already in memory
         return ArrayInMemory(path, key, _numpy(tensor))
     return _Tensor(path, key, tensor, dtype)
 
@@ -74,7 +74,7 @@ def _values(path: Path) -> dict[str, Any]:
         str(key): value
         for key, value in content.items()
         if isinstance(value, torch.Tensor)
-        or (key in _LABELS and value is not None)  # refused later if they are not an array
+        or (key in _LABELS and value is not None)  # rejected later if they are not an array
         or (key in CLASS_KEYS and _is_plain_list(value))
     }
 
@@ -123,15 +123,17 @@ def _why(error: Exception) -> str:
     if refused:
         return (
             f"holds a pickled {refused[1]}; unpickling it could run code, so it is not read. {_HOW} "
-            "NumPy arrays become tensors by torch.from_numpy."
+            "Convert NumPy arrays with torch.from_numpy."
         )
     if type(error).__name__ == "UnpicklingError":
         return f"must hold only tensors; it holds other objects, which could run code, or is damaged. {_HOW}"
-    return f"cannot be read as a PyTorch file; it may be damaged ({reason_of(error)}). Copy it again. {_HOW}"
+    return (
+        f"cannot be read as a PyTorch file; it might be damaged ({reason_of(error)}). Copy it again. {_HOW}"
+    )
 
 
 class _Tensor(LazyArray):
-    """A tensor of the file, which is mapped again for each block of rows."""
+    """A tensor of the file, which is mapped anew per stretch of rows."""
 
     def __init__(self, path: Path, key: str, tensor: Any, dtype: np.dtype[Any]) -> None:
         super().__init__(path, key, tuple(tensor.shape), dtype)
