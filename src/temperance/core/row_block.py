@@ -376,12 +376,13 @@ class RowBlock:
         self, gaps: Floats, scales: Sequence[Floats | float], weights: Sequence[float], room: Floats
     ) -> Floats:
         """Return sum_j w_j softmax(scale_j gaps)."""
-        number, total = self.z.dtype.type, np.zeros_like(gaps)
-        for scale, weight in zip(scales, weights, strict=True):
-            part = np.multiply(gaps, scale, out=room)
+        number, total = self.z.dtype.type, np.empty_like(gaps)
+        for j, (scale, weight) in enumerate(zip(scales, weights, strict=True)):
+            part = np.multiply(gaps, scale, out=room if j else total)
             np.exp(part, out=part)
             part *= number(weight) / self._sum(part)
-            total += part
+            if j:
+                total += part
         return total
 
     def _log_mixed(

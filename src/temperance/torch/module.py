@@ -1,6 +1,7 @@
 """A fitted calibrator on tensors: as a module, as a program in a file, or for a calibrator's own methods.
 
-It computes with the operations of `core.ops`, here on tensors.
+It computes with the operations of `core.ops`, here on tensors. On a CPU, where nothing is recorded, a module
+leaves the work to NumPy.
 """
 
 from __future__ import annotations
