@@ -5,6 +5,7 @@ import os
 import sys
 import tempfile
 import time
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -123,3 +124,14 @@ def test_a_device_or_a_pipe_is_never_replaced(tmp_path):
         with pytest.raises(FileExistsError, match="a device or a pipe"):
             write_atomically(path, b"new", overwrite=True)
     assert pipe.is_fifo()
+
+
+def test_reading_a_small_file_reserves_little_memory(tmp_path):
+    path = tmp_path / "small.json"
+    path.write_bytes(b"x" * 100_000)
+    tracemalloc.start()
+    content = files.read_regular_file(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert content == path.read_bytes()
+    assert peak < 1 << 20
