@@ -6,6 +6,7 @@ import sys
 import tempfile
 import time
 from functools import partial
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -157,3 +158,14 @@ def test_a_device_or_a_pipe_is_never_replaced(tmp_path):
         with pytest.raises(FileExistsError, match="a device or a pipe"):
             write_atomically(path, b"new", overwrite=True)
     assert pipe.is_fifo()
+
+
+def test_reading_a_small_file_reserves_little_memory(tmp_path):
+    path = tmp_path / "small.json"
+    path.write_bytes(b"x" * 100_000)
+    tracemalloc.start()
+    content = files.read_regular_file(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert content == path.read_bytes()
+    assert peak < 1 << 20

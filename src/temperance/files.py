@@ -198,8 +198,9 @@ def read_regular_file(path: str | os.PathLike[str]) -> bytes:
     """Return the content of a file that is not too large to be read as a whole."""
     check_regular(path)
     with open(path, "rb") as file:  # noqa: PTH123
-        content = file.read(MAX_WHOLE_FILE + 1)
         size = os.fstat(file.fileno()).st_size
+        # Python reserves what a read may return. Some files of the system have a size of 0, but a content.
+        content = file.read(min(max(size, 1 << 16), MAX_WHOLE_FILE) + 1)
     if len(content) > MAX_WHOLE_FILE:
         raise InputError(
             f"must have at most {MAX_WHOLE_FILE >> 20} MB; found {size >> 20} MB. Choose another file.",

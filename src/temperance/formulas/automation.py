@@ -115,7 +115,8 @@ class Automation:
     @property
     def words(self) -> str:
         """The rule and its promise in a sentence, or why there is none."""
-        name = None if self.positive is None else self.positive_name or f"class {self.positive}"
+        given = self.positive_name or str(self.positive)
+        name = None if self.positive is None else f"class {given}" if given.isdecimal() else given
         level, most = f"{100 * (1 - self.delta):g}% confidence", f"{100 * self.max_error:g}%"
         what = "wrong" if name is None else f"not {on_one_line(name)}"
         rows = self.rows_in_words
