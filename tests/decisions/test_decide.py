@@ -79,6 +79,7 @@ def test_without_a_threshold_a_person_decides_on_every_row(task, fitted, tmp_pat
         ("threshold", 1.5, "automation.threshold must be a number from 0 to 1"),
         ("positive", 10, "automation.positive must be a whole number and at most 9"),
         ("rows", 0, "automation.rows must be a whole number and at least 1"),
+        ("rows_needed", 0, "automation.rows_needed must be a whole number and at least 1"),
         ("max_error", None, "automation.max_error must be a number from 0 to 1"),
     ],
 )
