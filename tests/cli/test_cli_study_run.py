@@ -58,7 +58,7 @@ def test_a_failed_fit_is_reported(run, tasks):
         (("tasks", "-o", "study", "-m", "tss"), "there is no method 'tss'. Did you mean 'ts'?"),
         (("tasks", "-o", "study", "--draws", "0"), "--draws"),
         (("tasks", "-o", "no/study", *QUICK), "no/study: no such file or directory"),
-        (("tasks", "-o", "tasks/cats__net.npz"), "which is a file"),
+        (("tasks", "-o", "tasks/cats__net.npz"), "is a file. Choose another name"),
         (("nothing", "-o", "study"), "there is no such file"),
         (("empty", "-o", "study"), "must hold task files"),
         (("tasks",), "--out"),
