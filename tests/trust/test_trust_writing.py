@@ -8,21 +8,15 @@ import signal
 import subprocess
 import sys
 import time
-from functools import partial
 
 import pytest
 from onnx import checker
 
-from temperance import compare, make_calibrator
 from temperance.cli.program import _explain
-from temperance.data import simulate
 from temperance.errors import OutputExistsError
 from temperance.files import atomic_file, write_atomically
 from temperance.monitoring import check
 from temperance.monitoring.history import open_history
-from temperance.population import weak_population, write_population
-from temperance.report.history import write_history
-from temperance.torch.module import save_program
 
 KILLED = """
 import os, signal, sys
@@ -125,28 +119,6 @@ def test_of_two_writers_without_overwrite_the_second_is_refused(tmp_path):
     with pytest.raises(OutputExistsError, match=r"out\.npz already exists"):
         write_slowly(target)
     assert (parts(tmp_path), target.read_bytes()) == ([], b"quick")
-
-
-def test_no_method_overwrites_by_default(tmp_path):
-    task = simulate(n_rows=60, n_classes=3, random_state=0)
-    cal = make_calibrator("ts").fit(task.logits, task.labels)
-    comparison = compare(task.logits, task.labels, methods=["ts"], folds=2, draws=2)
-    seen = check(cal, task.logits + task.logits**2 / 100, task.labels)
-    for name, write in {
-        "cal.json": cal.save,
-        "cal.onnx": cal.to_onnx,
-        "cal.pt2": partial(save_program, cal),
-        "report.html": comparison.save_report,
-        "checks.html": partial(write_history, seen),
-        "prior.json": partial(write_population, weak_population()),
-    }.items():
-        path = tmp_path / name
-        path.write_text("precious")
-        with pytest.raises(OutputExistsError, match=f"{name} already exists.*overwrite=True"):
-            write(path)
-        assert path.read_text() == "precious"
-        write(path, overwrite=True)
-        assert path.read_bytes() != b"precious"
 
 
 def test_a_file_system_without_hard_links_still_writes_and_refuses(tmp_path, monkeypatch):
