@@ -5,8 +5,8 @@ import os
 import sys
 import tempfile
 import time
-from functools import partial
 import tracemalloc
+from functools import partial
 from pathlib import Path
 
 import numpy as np
