@@ -124,7 +124,8 @@ class LogitRows:
         """Return the results of a function of rows for all rows, in one pass; outputs are logits if `log`."""
         self._begin_pass()
         known = None if self._located is None else self._located[:2]
-        return map_rows(self.values, function, log=log, block=self._block, located=known).result
+        found = map_rows(self.values, function, log=log, block=self._block, located=known).result
+        return np.ascontiguousarray(found)  # the bits of a fit do not depend on the order of its logits
 
     def moments(self, beta: Vector | float, *, variance: bool = True) -> Moments:
         """Return log s, mu and, with `variance`, v of each row at inverse temperature `beta`."""

@@ -161,8 +161,8 @@ class NumpyOps:
         return x[..., :at], x[..., at:]
 
     def outer(self, x: Matrix, numbers: Sequence[float]) -> Matrix:
-        """Return x times each of the numbers; the numbers of a column are adjacent, for loops along rows."""
-        return (x.T * np.asarray(numbers)[:, None]).T
+        """Return x times each of the numbers."""
+        return x * np.asarray(numbers)
 
     def columns(self, x: Matrix, number: int) -> list[Matrix]:
         """Return each of the columns of x."""

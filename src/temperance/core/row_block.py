@@ -307,8 +307,8 @@ class RowBlock:
         # The exponential of a masked class is 0 without the finite gap that other sums need.
         gaps = np.subtract(self.z, self.peak, out=self._room_e) if self._d is None else self._d
         e = self._exponentials(gaps, beta)
-        out = np.empty(self.z.shape, self.z.dtype) if out is None else out
-        return np.multiply(e, self.z.dtype.type(1) / self._sum(e), out=out)
+        # Without an order, an array in class-major order is written in place without going across it.
+        return np.multiply(e, self.z.dtype.type(1) / self._sum(e), out=out, order="C" if out is None else "K")
 
     def divide(self, temperature: Matrix | float) -> Floats:
         """Return softmax(z / T), or z / T."""
@@ -376,13 +376,12 @@ class RowBlock:
         self, gaps: Floats, scales: Sequence[Floats | float], weights: Sequence[float], room: Floats
     ) -> Floats:
         """Return sum_j w_j softmax(scale_j gaps)."""
-        number, total = self.z.dtype.type, np.empty_like(gaps)
-        for j, (scale, weight) in enumerate(zip(scales, weights, strict=True)):
-            part = np.multiply(gaps, scale, out=room if j else total)
+        number, total = self.z.dtype.type, np.zeros_like(gaps)
+        for scale, weight in zip(scales, weights, strict=True):
+            part = np.multiply(gaps, scale, out=room)
             np.exp(part, out=part)
             part *= number(weight) / self._sum(part)
-            if j:
-                total += part
+            total += part
         return total
 
     def _log_mixed(
