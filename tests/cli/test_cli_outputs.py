@@ -17,7 +17,7 @@ WRITING = [
     ("apply", "cal.json", "test.npz", "-o", "out.csv"),
     ("apply", "cal.json", "test.npz", "-o", "out.parquet"),
     ("adapt", "cal.json", "test.npz", "-o", "out.json"),
-    ("automate", "cal.json", "test.npz", "-o", "out.json"),
+    ("automate", "cal.json", "test.npz", "--max-error", "0.4", "-o", "out.json"),
     ("compare", "val.npz", "test.npz", "-m", "ts", "--report", "out.html"),
     ("check", "cal.json", "test.npz", "--report", "out.html"),
     ("demo", "--report", "out.html"),
