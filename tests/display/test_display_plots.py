@@ -64,7 +64,7 @@ def test_it_has_a_title_labels_and_a_name_for_every_method(name, displays):
             [tick.get_text() for tick in ax.get_yticklabels()] == list(shown.values) == ["3", "2", "1", "0"]
         )
         return
-    if name in ("ScoresDisplay", "DifferencesDisplay"):
+    if name == "DifferencesDisplay":
         words = [tick.get_text() for tick in ax.get_yticklabels()]
         assert words == [method_style(method).label for method in shown.methods]
         return
@@ -82,10 +82,10 @@ def test_a_single_reliability_diagram_has_the_shares_below(displays):
     assert top.figure.axes[1].get_ylabel() == "share of rows"
 
 
-def test_the_recommended_method_is_highlighted_among_the_scores(displays):
-    ticks = displays["ScoresDisplay"].plot().get_yticklabels()
+def test_the_recommended_method_is_in_bold(displays):
+    ticks = displays["DifferencesDisplay"].plot().get_yticklabels()
     bold = [tick.get_text() for tick in ticks if tick.get_fontweight() == "bold"]
-    assert bold == [method_style(displays["ScoresDisplay"].recommended).label]
+    assert bold == [method_style(displays["DifferencesDisplay"].recommended).label]
 
 
 def test_lines_go_through_the_numbers(displays):

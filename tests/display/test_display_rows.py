@@ -4,17 +4,13 @@ import numpy as np
 import pytest
 
 from temperance import InputError, metrics
-from temperance.comparison import LearningCurve, compare
+from temperance.comparison import LearningCurve
 from temperance.comparison.differences import Difference
-from temperance.data import simulate
 from temperance.display import (
-    ConfidenceDisplay,
     DifferencesDisplay,
     LearningCurveDisplay,
     ReliabilityDisplay,
-    ScoresDisplay,
 )
-from temperance.display.chart import Bars
 
 PROBS = np.array([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.5, 0.5]])
 LABELS = np.array([0, 1, 1, 0])
@@ -53,46 +49,6 @@ def test_the_weights_of_the_test_rows_are_used(weighted):
     assert diagram.count.sum() == pytest.approx(weighted.judged.weights.sum())
     ece = weighted.results["ts"].scores["ece"].value
     assert float(diagram.share @ np.abs(diagram.gap)) == pytest.approx(ece, rel=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("weights", "right", "wrong", "words"),
-    [
-        (None, [0, 0.25, 0.25, 0.25], [0, 0, 0, 0.25], "mean confidence 70.0%, accuracy 75.0%."),
-        (WEIGHTS, [0, 0.25, 0, 0.25], [0, 0, 0, 0.5], "mean confidence 75.0%, accuracy 50.0%."),
-    ],
-)
-def test_shares_of_right_and_wrong_rows_match_a_hand_computation(weights, right, wrong, words):
-    display = ConfidenceDisplay.from_probs(PROBS, LABELS, bins=4, sample_weight=weights)
-    np.testing.assert_allclose(display.right["classifier"], right)
-    np.testing.assert_allclose(display.wrong["classifier"], wrong, atol=1e-15)
-    assert words in display.caption
-    up, down = (mark for mark in display.chart().marks if isinstance(mark, Bars))
-    np.testing.assert_allclose(up.heights, right)
-    np.testing.assert_allclose(down.heights, -np.array(wrong), atol=1e-15)
-
-
-def test_each_method_has_the_accuracy_of_its_own_decisions():
-    task = simulate(800, 4, random_state=5)
-    result = compare(task.logits + 4 * np.eye(4)[0], task.labels, methods=["bayes-bias"], folds=2, draws=5)
-    right = ConfidenceDisplay.from_comparison(result).right
-    for name, shares in right.items():
-        assert shares.sum() == pytest.approx(result.results[name].accuracy)
-    assert right["bayes-bias"].sum() > right["none"].sum() + 0.05
-
-
-def test_scores_are_those_of_the_comparison(comparison):
-    display = ScoresDisplay.from_comparison(comparison, "smooth_ece")
-    assert display.metric == "smooth_ece"
-    assert display.methods == tuple(comparison.results)
-    assert display.recommended == comparison.recommended
-    for at, result in enumerate(comparison.results.values()):
-        wanted = result.scores["smooth_ece"]
-        assert (display.value[at], display.low[at], display.high[at]) == (
-            wanted.value,
-            wanted.low,
-            wanted.high,
-        )
 
 
 def test_differences_are_means_over_the_same_rows(comparison):
@@ -149,7 +105,5 @@ def test_an_impossible_display_is_refused_with_a_message(comparison):
 def test_other_bad_options_are_refused_with_a_message(comparison, curve):
     with pytest.raises(InputError, match=r"level must be a number between 0 and 1; found 95"):
         ReliabilityDisplay.from_comparison(comparison, level=95)
-    with pytest.raises(InputError, match=r"metric must be one of 'accuracy', .*; found 'auc'"):
-        ScoresDisplay.from_comparison(comparison, "auc")
     with pytest.raises(InputError, match="among ts, lts; found 'none'"):
         LearningCurveDisplay.from_curve(curve, ["none"])

@@ -9,7 +9,6 @@ import pytest
 
 from temperance import compare, metrics
 from temperance.data import simulate as simulate_task
-from temperance.display import ScoresDisplay
 from temperance.errors import InputError
 from temperance.metrics import METRICS
 from temperance.metrics.intervals import Estimate
@@ -94,9 +93,6 @@ def test_a_new_record_is_shown_everywhere(monkeypatch):
     shown = f"{50 * scores['ece'].value:.2f}"
     assert re.search(rf"^halved_ece +{shown}%", str(scores), re.MULTILINE)
     assert "halved ECE" in scores._repr_html_()
-    assert (
-        ScoresDisplay.from_comparison(comparison, "halved_ece").chart().title == "halved ECE of each method"
-    )
 
 
 def test_one_dimension_is_the_probability_of_the_second_class():

@@ -3,12 +3,10 @@
 ======================== ==========================================================================
 ReliabilityDisplay       accuracy against confidence, bin by bin
 ClassReliabilityDisplay  the share of a class against its predicted probability, bin by bin
-ConfidenceDisplay        how confident the correct and the wrong predictions are
 TemperatureDisplay       the temperature against the entropy of a row: the best one, and each method's
 ClassTemperatureDisplay  the same by true class
 MapDisplay               the effect of a map of log-probabilities on a probability
 LearningCurveDisplay     the log loss (NLL) by the number of labels
-ScoresDisplay            one metric of all methods, with intervals
 DifferencesDisplay       the log loss (NLL) of all methods minus the lowest, row by row
 GapsDisplay              confidence minus accuracy by group, such as the hospital
 ======================== ==========================================================================
@@ -22,19 +20,17 @@ from __future__ import annotations
 from temperance.display.by_group import GapsDisplay
 from temperance.display.learning import LearningCurveDisplay
 from temperance.display.map import MapDisplay
-from temperance.display.reliability import ClassReliabilityDisplay, ConfidenceDisplay, ReliabilityDisplay
-from temperance.display.scores import DifferencesDisplay, ScoresDisplay
+from temperance.display.reliability import ClassReliabilityDisplay, ReliabilityDisplay
+from temperance.display.scores import DifferencesDisplay
 from temperance.display.temperature import ClassTemperatureDisplay, TemperatureDisplay
 
 __all__ = [
     "ClassReliabilityDisplay",
     "ClassTemperatureDisplay",
-    "ConfidenceDisplay",
     "DifferencesDisplay",
     "GapsDisplay",
     "LearningCurveDisplay",
     "MapDisplay",
     "ReliabilityDisplay",
-    "ScoresDisplay",
     "TemperatureDisplay",
 ]

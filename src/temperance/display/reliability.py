@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from temperance.calibrators import UNCALIBRATED, method_style
 from temperance.comparison import Comparison
 from temperance.comparison.result import MIN_ROWS
-from temperance.core.arrays import Vector
 from temperance.display.base import Display, before_and_after, weights_of
 from temperance.display.chart import (
     PANEL,
@@ -25,9 +24,7 @@ from temperance.display.chart import (
     Line,
     Mark,
     Rule,
-    robust_limits,
     shorten,
-    tick_labels,
 )
 from temperance.errors import InputError, percent
 from temperance.metrics import Reliability, reliability
@@ -118,64 +115,6 @@ class ReliabilityDisplay(Display):
         ]
         below = Chart("", caption, x, shares, bars)
         return Chart("Reliability diagram", caption, x, y, marks, (PANEL, _TALL), below=below)
-
-
-class ConfidenceDisplay(ReliabilityDisplay):
-    """The confidence of correct and of wrong predictions: the bins of a reliability diagram as bars.
-
-    A method is overconfident if its mean confidence is above its accuracy.
-
-    Attributes
-    ----------
-    diagrams : dict from name to Reliability
-        The bins of each method.
-
-    Examples
-    --------
-    >>> display = ConfidenceDisplay.from_probs([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6]], [0, 1, 1], bins=4)
-    >>> display.right["classifier"].round(3), display.wrong["classifier"].round(3)
-    (array([0.   , 0.   , 0.333, 0.333]), array([0.   , 0.   , 0.   , 0.333]))
-    """
-
-    @property
-    def right(self) -> dict[str, Vector]:
-        """The share of all rows that are in a bin and correct, by method."""
-        return {name: one.share * np.nan_to_num(one.accuracy) for name, one in self.diagrams.items()}
-
-    @property
-    def wrong(self) -> dict[str, Vector]:
-        """The share of all rows that are in a bin and wrong, by method."""
-        return {name: self.diagrams[name].share - right for name, right in self.right.items()}
-
-    def chart(self) -> Chart:
-        """Return the shares as bars: correct rows upwards, wrong rows downwards."""
-        marks, words = list[Mark](), list[str]()
-        for name, one in self.diagrams.items():
-            right, wrong, label = self.right[name], self.wrong[name], method_style(name).label
-            mean, accuracy = float(one.share @ np.nan_to_num(one.confidence)), float(right.sum())
-            ends = zip(one.edges[:-1], one.edges[1:], right, wrong, strict=True)
-            tips = [
-                f"confidence {a:.2f} to {b:.2f}: {100 * r:.1f}% of rows correct, {100 * w:.1f}% wrong"
-                for a, b, r, w in ends
-            ]
-            marks += [Bars(one.edges, side, method=name, tips=tips) for side in (right, -wrong)]
-            marks.append(
-                Rule(mean, upright=True, method=name, label=f"{label}: mean confidence {percent(mean)}")
-            )
-            marks.append(Rule(accuracy, upright=True, label=f"{label}: accuracy {percent(accuracy)}"))
-            words.append(f"{label}: mean confidence {percent(mean)}, accuracy {percent(accuracy)}.")
-        heights = np.concatenate([*self.right.values(), *(-wrong for wrong in self.wrong.values())])
-        limits = robust_limits(heights, rare=0.0)
-        ticks = tuple((at, number.lstrip("-")) for at, number in tick_labels(*limits))
-        words.append("Bars: shares of all rows, the correct ones upwards, the wrong ones downwards.")
-        return Chart(
-            "Correct and wrong predictions",
-            " ".join(words),
-            Axis("confidence", (0.0, 1.0)),
-            Axis("share of rows (wrong below 0)", limits, ticks=ticks),
-            [*marks, Rule(0.0)],
-            (PANEL, 3.8),
-        )
 
 
 @dataclass(frozen=True, eq=False)
