@@ -161,7 +161,7 @@ def compare(
             {"classes": classes, "groups": test_groups, "by": by} | axes,
         )
     elif test_groups is not None:
-        raise InputError("test_groups must come with test_logits, which are missing. Pass them as groups.")
+        raise InputError("test_groups must come with test_logits, which are missing. Pass groups.")
     else:
         n_rows = len(val)
         wanted = f"from 2 to the number of rows, {n_rows}"

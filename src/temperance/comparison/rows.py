@@ -125,7 +125,7 @@ class LabelledRows:
 
 
 def predict(calibrator: Any, logits: Values, out: Matrix | None = None) -> Matrix:
-    """Return probabilities in float64: in float32, the true class of a confident error can have 0.
+    """Return probabilities in float64: in float32, the true class of a confident error can underflow to 0.
 
     Our calibrators see some rows at a time, so that no copy of all logits is made. Others see all at once,
     since they might need them.

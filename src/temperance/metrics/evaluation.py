@@ -192,8 +192,8 @@ def evaluate(
 
     The intervals of the calibration and refinement parts come from a likelihood ratio, which accounts for the
     fit of the recalibrators. They are about the best temperature with class biases, and can end well above
-    the value if the rows are too few to show what that recalibrator could correct. A single row has
-    no interval except for the accuracy. docs/benchmarks/coverage.md shows their coverage on simulated data.
+    the value if the rows are too few to show what that recalibrator could correct. A single row has no
+    interval except for the accuracy. docs/benchmarks/coverage.md shows the coverage on simulated data.
 
     `tests` of the result has tests of calibration with p-values: `spiegelhalter`, `cox`, and
     `cumulative_differences` with both of its statistics, all for the top label, and `cox_classes`.
