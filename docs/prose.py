@@ -24,6 +24,9 @@ PARAMETERS = re.compile(
     r"^(?:Parameters|Attributes|Returns|Yields|Raises)\n-+\n(.*?)(?=^\w[\w ]*\n-+\n|\Z)",
     re.DOTALL | re.MULTILINE,
 )
+# Names, not words: parameters and attributes before their types, and commands that help texts show.
+PARAMETER_NAMES = re.compile(r"^ *\*{0,2}\w+(?:, \*{0,2}\w+)* : ", re.MULTILINE)
+COMMAND = re.compile(r"^ +temperance (?:\S| (?! ))+ *", re.MULTILINE)
 # Strings in other languages: SQL and a page's security policy.
 OTHER_CODE = re.compile(r"\s*(CREATE TABLE|SELECT|INSERT|DELETE FROM|PRAGMA|default-src) ")
 # Looked up, not read: not counted as pages for users.
@@ -146,11 +149,12 @@ def pieces_of_source(text):
             if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
                 docstrings.add(first.value)
                 words = PARAMETERS.sub(dedented, EXAMPLE.sub(blank, ast.get_docstring(node) or ""))
+                words = PARAMETER_NAMES.sub("", words)
                 yield from pieces_of_markdown(words, offset=first.lineno - 1)
     for node in ast.walk(tree):
         is_text = isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in docstrings
         if is_text and len(node.value.split()) > 3 and not OTHER_CODE.match(node.value):
-            yield Piece(node.lineno, "prose", without_code(node.value))
+            yield Piece(node.lineno, "prose", without_code(COMMAND.sub("", node.value)))
     yield from comments(text)
 
 

@@ -239,7 +239,7 @@ def percent(share: float) -> str:
     ('92.5%', '99.98%', '100%', '0.02%')
     """
     if not 0 < share < 1:
-        return f"{100 * min(max(share, 0), 1):g}%"  # a sum of weights may be above 1 by rounding
+        return f"{100 * min(max(share, 0), 1):g}%"  # a sum of weights can be above 1 by rounding
     digits = next((n for n in range(1, 15) if 0 < round(100 * share, n) < 100), 15)
     return f"{100 * share:.{digits}f}%"
 

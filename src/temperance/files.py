@@ -199,7 +199,7 @@ def read_regular_file(path: str | os.PathLike[str]) -> bytes:
     check_regular(path)
     with open(path, "rb") as file:  # noqa: PTH123
         size = os.fstat(file.fileno()).st_size
-        # Python reserves what a read may return. Some files of the system have a size of 0, but a content.
+        # Python reserves what a read can return. Some files of the system have a size of 0, but a content.
         content = file.read(min(max(size, 1 << 16), MAX_WHOLE_FILE) + 1)
     if len(content) > MAX_WHOLE_FILE:
         raise InputError(

@@ -70,7 +70,7 @@ def reporting(
 
 def is_watched(stream: TextIO | None) -> bool:
     """Say whether a stream is a terminal, or the output of a notebook's cell."""
-    if stream is None:  # a program without a console may have no standard error
+    if stream is None:  # a program without a console might have no standard error
         return False
     # A notebook replaces the stream, so no package must be imported to detect it.
     in_notebook = type(stream).__module__.partition(".")[0] == "ipykernel"

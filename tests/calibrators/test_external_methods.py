@@ -151,7 +151,7 @@ def test_the_report_says_what_a_method_from_outside_does(stranger, compared, tmp
     result.save_report(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert result.results["sure"].changed_share == 0
-    assert "may change predictions, but changes none on these rows." in page
+    assert "can change predictions, but changes none on these rows." in page
     assert "broken failed: RuntimeError: not today" in page
     assert "temperance fit" not in page  # which could not save it
 

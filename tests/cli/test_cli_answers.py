@@ -62,7 +62,7 @@ def test_methods_lists_the_registry_one_on_each_line(run):
     lines = run("methods").succeeded().out.splitlines()
     for key, method in CALIBRATORS.items():
         (line,) = (line for line in lines if line.split()[:1] == [key])
-        assert ("may change" in line) != method.keeps_class
+        assert ("can change" in line) != method.keeps_class
         assert "…" not in line
     assert "loss=nll" in next(line for line in lines if line.split()[:1] == ["ets"])
 

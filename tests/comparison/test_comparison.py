@@ -154,7 +154,7 @@ def test_warnings_of_a_method_are_collected_once_and_not_raised(task):
         ({"confidence": 1.5}, "confidence must .*found 1.5"),
         (
             {"test_logits": np.zeros((3, 5)), "test_labels": np.zeros(3, int)},
-            "same classes, a column for each; found 4 and 5",
+            "same classes, one column each; found 4 and 5",
         ),
     ],
 )

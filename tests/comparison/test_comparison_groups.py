@@ -88,7 +88,7 @@ def test_the_groups_of_test_rows_are_their_own(rows):
     assert narrow.verdict.nll_gain.high - narrow.verdict.nll_gain.low < 0.6 * (found.high - found.low)
     plain = apart.to_dict()
     assert (plain["groups_fitted"], plain["groups_judged"]) == (None, 200)
-    with pytest.raises(InputError, match="test_groups are those of test rows; found no test_logits"):
+    with pytest.raises(InputError, match="test_groups must come with test_logits, which are missing"):
         compare(*parts[:2], test_groups=groups, **QUICK)
 
 

@@ -150,7 +150,7 @@ def test_a_class_bias_reports_what_it_changes():
         == "bayes-bias changes 12.0% of predictions; accuracy rises from 83.0% to 88.0%."
     )
     unchanged = verdict_of("b", keeps_class=False, none=result(0.4), b=result(0.3))
-    assert unchanged.sentences[-1] == "b may change predictions, but changes none on these rows."
+    assert unchanged.sentences[-1] == "b can change predictions, but changes none on these rows."
 
 
 @pytest.fixture(scope="module")

@@ -66,7 +66,7 @@ def test_a_column_that_may_be_labels_is_a_class_only_if_named(csv):
     path = csv("cat,dog,y,label\n1,2,3,cat\n4,5,6,dog\n")
     refused(path, "found 'y' and 'label'. Pass label_column='y' or label_column='label'.", kind="logits")
     named = {"kind": "logits", "label_column": "label"}
-    refused(path, "column 'y' may be a class", "Pass classes='cat,dog' or classes='cat,dog,y'.", **named)
+    refused(path, "column 'y' might be a class", "Pass classes='cat,dog' or classes='cat,dog,y'.", **named)
     assert open_rows(path, classes="cat,dog", **named).array().tolist() == [[1, 2], [4, 5]]
     assert open_rows(path, classes="cat,dog,y", **named).class_names == ("cat", "dog", "y")
 
@@ -76,8 +76,8 @@ def test_the_classes_that_are_named_are_the_columns_in_that_order(csv):
     rows = open_rows(path, kind="logits", classes=["dog", "cat"])
     assert rows.array().tolist() == [[2, 1], [5, 4]]
     assert rows.labels.tolist() == [1, 0]
-    refused(path, "found none for 'owl'", kind="logits", classes="dog,owl")
-    refused(path, "classes must be 3 different names, one for each; found 2", kind="logits", classes="a,b")
+    refused(path, "none is named 'owl'", kind="logits", classes="dog,owl")
+    refused(path, "classes must be 3 different names, one per class; found 2", kind="logits", classes="a,b")
     assert open_rows(path, kind="logits", classes="a,b,c", need_labels=False).class_names == ("a", "b", "c")
 
 

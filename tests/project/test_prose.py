@@ -78,6 +78,23 @@ def test_parameters_and_comments_are_read_but_not_indented_formulas_and_examples
     assert [(f.line, f.found) for f in findings] == [(8, "5 %"), (15, "5 %"), (16, "6 %"), (17, "7 %")]
 
 
+def test_names_of_attributes_and_commands_are_not_prose_but_their_meaning_is(prose):
+    source = '''"""Title.
+
+Attributes
+----------
+judged, may : rows
+    The rows that are judged.
+"""
+HELP = """Examples:
+  temperance study table DIR --n 1000 --over datasets
+  temperance demo --n 1000       on 1000 rows
+"""
+'''
+    findings = list(prose.findings("s.py", prose.pieces_of_source(source)))
+    assert [(f.line, f.found) for f in findings] == [(6, "judged"), (10, "1000")]
+
+
 def test_the_pages_have_no_finding_and_are_not_too_many(prose):
     read = {path: list(reader(path.read_text(encoding="utf-8"))) for path, reader in prose.pages().items()}
     assert len(read) > 30

@@ -27,5 +27,5 @@ def test_every_method_on_the_page_has_an_entry_of_its_own(entries):
 def test_a_variant_is_its_class_and_what_differs(entries):
     words, _ = entries
     assert words["pts-ece"] == f"{words['pts']}, fitted to the ECE, not to the log loss"
-    bias = "and with a bias for each class, which may change predictions"
+    bias = "and with one bias per class, which can change predictions"
     assert words["bayes-bias"] == f"{words['bayes']}, {bias}"

@@ -1,4 +1,4 @@
-"""The command line: one file for each command, and `main`, which turns every failure into a sentence.
+"""The command line: one file per command, and `main`, which turns every failure into a sentence.
 
 click parses the options and rich draws the tables. typer is not used: it requires pydantic and its compiled
 core, while click is one small package of pure Python that does the same and supports shell completion.

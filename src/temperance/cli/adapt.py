@@ -24,7 +24,7 @@ Examples:
   temperance adapt cal.json --priors 0.7,0.1,0.1,0.1 -o adapted.json
 
 \b
-For rows whose class frequencies differ from those of the calibration rows,
+For rows with other class frequencies than the calibration rows,
 while the rows of each class look the same. Works best with a class bias:
 temperance fit val.npz -m bayes-bias -o cal.json
 """

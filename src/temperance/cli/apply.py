@@ -28,11 +28,11 @@ Examples:
   temperance apply cal.json logits.npy --input logits -o probs.npy
 
 \b
-The output may be .npz, .npy, .csv or .parquet. Labels, class names and row
+The output can be .npz, .npy, .csv or .parquet. Labels, class names and row
 names are copied to it, so that `temperance evaluate probs.npz` works. If the
 calibrator has a rule of `temperance automate`, the column `decision` has the
 class of each row, or "ask a person"; in .npz, its column, or -1. Arrays keep
-their shape; a table has a row for each pixel or token. Files may be
+their shape; a table has one row per pixel or token. Files can be
 larger than memory.
 """
 
@@ -71,7 +71,7 @@ def apply(
     shape, done, total = (rows.shape[0], rows.n_classes), 0, 0.0
     written: tuple[int, ...] = shape
     labels, axis, parts = rows.labels, 1, predict_file(fitted, rows)
-    if rows.dim is not None and out.suffix.lower() in (".npz", ".npy"):  # a table has a row for each pixel
+    if rows.dim is not None and out.suffix.lower() in (".npz", ".npy"):  # a table has one row per pixel
         written, axis, parts = rows.array_shape, rows.dim, in_shape_of_file(rows, parts)
         labels = None if labels is None else labels.reshape(rows.leading)
     beside: dict[str, Any] = {}

@@ -20,8 +20,8 @@ Examples:
   temperance automate cal.json test.npz --positive 1 --max-error 0.1
 
 \b
-ROWS must be others than those of the fit, and independent unless they have
-groups. The file that -o writes is the calibrator with the rule:
+ROWS must not be the rows of the fit, and must be independent unless they
+have groups. The file that -o writes is the calibrator with the rule:
 temperance.serving.load(path).decide then gives the class of each row, or -1,
 ask a person; `temperance apply` has a column of decisions. Without a
 threshold, nothing is written, and the exit code is 1.

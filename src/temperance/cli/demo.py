@@ -1,4 +1,4 @@
-"""`temperance demo`: the whole job on the built-in task."""
+"""`temperance demo`: every step, from logits to report, on the built-in task."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ Examples:
 @click.option(
     "--dim",
     type=click.Choice(["1", "-1"]),
-    help="Axis of the classes: 1 for pixels (N, K, H, W), -1 for the last.  [default: that of the fit]",
+    help="Axis of the classes: 1 for pixels (N, K, H, W), -1 for the last.  [default: as in the fit]",
 )
 @click.option(
     "--output",
@@ -59,7 +59,7 @@ Examples:
 @click.option(
     "--floor",
     type=click.FloatRange(0, 1, max_open=True),
-    help="Raise smaller probabilities to this value.  [default: that of the fit]",
+    help="Raise smaller probabilities to this value.  [default: as in the fit]",
 )
 @force_option
 @output_options("export")

@@ -83,7 +83,7 @@ def fit(
 ) -> None:
     """Fit a calibrator to the labelled rows of VAL and save it.
 
-    VAL must hold rows that the classifier was not trained on.
+    VAL must hold rows held out from the classifier's training.
     """
     from temperance.calibrator_file import load
     from temperance.calibrators import make_calibrator

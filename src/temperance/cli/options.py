@@ -169,7 +169,7 @@ def complete_methods(context: click.Context, parameter: click.Parameter, incompl
 
 
 def split_names(context: click.Context, parameter: click.Parameter, value: str | None) -> list[str] | None:
-    """Return names separated by commas. They may refer to modules in the current folder."""
+    """Return names separated by commas. They can refer to modules in the current folder."""
     if value is None:
         return None
     names = [name.strip() for name in value.split(",") if name.strip()]

@@ -124,7 +124,7 @@ class Output:
             self._print("\n".join(sentences), style="bold")
 
     def text(self, lines: str | Text) -> None:
-        """Show a result in words, without wrapping; --quiet shows it too."""
+        """Show a result as text, without wrapping; --quiet shows it too."""
         if not self.as_json:
             self._print(lines, soft_wrap=True)
 

@@ -34,7 +34,7 @@ from temperance.errors import InputError, OutputExistsError
 
 EXAMPLES = """\b
 Examples:
-  temperance demo                    the whole job, on a built-in network
+  temperance demo                    every step, on a built-in network
   temperance compare val.npz test.npz --report report.html
   temperance fit val.npz -m bayes -o cal.json
   temperance apply cal.json new.npz -o probs.npz

@@ -25,7 +25,7 @@ KIND_IN_WORDS = {"logits": "logits", "probs": "probabilities"}
 def open_for_calibrator(
     path: Path, options: ReadOptions, fitted: Calibrator, output: Output, *, need_labels: bool = False
 ) -> RowFile:
-    """Open the rows to be calibrated, as those of the calibrator's fit were read.
+    """Open the rows to be calibrated, with the settings of the calibrator's fit.
 
     Labels are read if they are needed, or if the user names them. Raise unless the calibrator was fitted to
     rows of the same kind with the same classes.
@@ -44,7 +44,7 @@ def open_for_calibrator(
     if by_length and rows.length_normalised is False:
         rows = RowFile.open(path, replace(options, length_normalised=True), need_labels=need_labels)
     elif by_length is False and rows.length_normalised:
-        fact = "log-likelihoods must be those of the fit, not divided by the length of the answers"
+        fact = "log-likelihoods must be as in the fit, not divided by the length of the answers"
         raise rows.stored.file_error(f"{fact}; found the opposite.", Remedy("length_normalised"))
     refuse_calibrated(rows)
     kind = KIND_IN_WORDS[rows.kind]
@@ -117,7 +117,7 @@ def check_same_classes(rows: RowFile, names: Sequence[str] | None, whose: str) -
 def with_floor(rows: RowFile, output: Output, floor: float | None = None, whose: str = "") -> RowFile:
     """Return rows whose probabilities are raised to a floor, and say so; logits unchanged.
 
-    It is the rows' own floor, or that of other rows; `whose` says which.
+    The floor comes from these rows or from others; `whose` says which.
     """
     from temperance.inputs.probabilities import MIN_FLOOR
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 METHODS_EXAMPLES = """\b
 Examples:
   temperance methods
-  temperance methods | grep "may change"
+  temperance methods | grep "can change"
 """
 SHOW_EXAMPLES = """\b
 Examples:
@@ -48,7 +48,7 @@ def methods() -> None:
         if method.options:
             fixed = ", ".join(f"{name}={value}" for name, value in method.options.items())
             computes, options = f"{plain[method.estimator]} with {fixed}", []
-        changes = "unchanged" if method.keeps_class else "may change"
+        changes = "unchanged" if method.keeps_class else "can change"
         table.add_row(key, computes, ", ".join(options), changes)
     output = Output("methods")
     output.say(table)

@@ -178,7 +178,7 @@ Examples:
   temperance study table study --kind improvements --to none --format csv
 
 \b
-  scores        a row for each task; averages are relative to the
+  scores        one row per task; averages are relative to the
                 uncalibrated classifier
   ranks         mean ranks, Friedman test, Nemenyi's critical difference
   improvements  geometric mean of scores relative to --to, with intervals
@@ -279,7 +279,7 @@ Of one task:
   class_LTS  temperature of LTS, and the best one, by true class
   h_HTS      temperature of HTS, and the best one, by entropy
   h_PTS      temperature of PTS, and the best one, by entropy
-  PTSvHTS    temperature of PTS against that of HTS
+  PTSvHTS    temperature of PTS against temperature of HTS
 """
 
 FIGURE_NAMES = (
@@ -322,7 +322,7 @@ Examples:
 @force_option
 @output_options("study export", has_json=False)
 def export(folder: Path, out: Path, force: bool, output: Output) -> None:
-    """Write all results of the study in DIR, a line for each fit."""
+    """Write all results of the study in DIR, one line per fit."""
     from temperance.study import Results
     from temperance.study.store import FILE_NAME
     from temperance.study.table_text import export_results

@@ -1,4 +1,4 @@
-"""Results in words, and how the command line writes numbers: 10,000 rows, 92.5%, 7.9 points."""
+"""Results as sentences, and how the command line writes numbers: 10,000 rows, 92.5%, 7.9 points."""
 
 from __future__ import annotations
 

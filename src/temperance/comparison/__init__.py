@@ -92,9 +92,9 @@ def compare(
         and `predict_proba(logits)`; or a mapping of names to these. By default ts, bayes and bayes-bias. With
         "all", alone or in the sequence, all methods of the package that support the logits are tried, but
         only the default methods and those named beside "all" can be recommended. The uncalibrated classifier
-        is always included. `failures` has the methods that were left out, with the reason: a method from
-        outside that raises; LTS, HnLTS and PTS if a class is masked by -inf and they were not named;
-        bayes-bias if it was not named and does not support so many classes.
+        is always included. `failures` lists the methods that were left out, with the reason. A method
+        from outside is left out if it raises an error. Unless they were named, so are LTS, HnLTS and PTS if a
+        class is masked by -inf, and bayes-bias if it does not support so many classes.
     metrics : sequence or mapping, optional
         Functions of (probs, labels), or a mapping of names to these, in addition to the built-in metrics.
     sample_weight : (N,) numbers >= 0, optional
@@ -118,10 +118,10 @@ def compare(
     bins, confidence, draws, random_state
         As for `metrics.evaluate`; the seed also assigns the folds.
     metric_intervals : bool
-        Whether to compute bootstrap intervals of `metrics`: each is then called once for each draw.
+        Whether to compute bootstrap intervals of `metrics`: each is then called once per draw.
     positions : bool
         Whether columns are positions without a meaning, as for `Calibrator.fit`: LTS and HnLTS are left out.
-        Test rows may have more or fewer.
+        Test rows can have more or fewer.
     learning_curve : bool
         Whether to fit the methods to parts of the validation rows too, which takes twice as long as all else:
         `Comparison.learning_curve` and the report then show whether more labels would help.
@@ -161,7 +161,7 @@ def compare(
             {"classes": classes, "groups": test_groups, "by": by} | axes,
         )
     elif test_groups is not None:
-        raise InputError("test_groups are those of test rows; found no test_logits. Pass them as groups.")
+        raise InputError("test_groups must come with test_logits, which are missing. Pass groups.")
     else:
         n_rows = len(val)
         wanted = f"from 2 to the number of rows, {n_rows}"
@@ -210,7 +210,7 @@ def _open_test(
     test = LabelledRows.open(test_logits, test_labels, positions=val.positions, **options)
     if test.logits.shape[1] != val.logits.shape[1] and not val.positions:
         raise InputError(
-            "val_logits and test_logits must have the same classes, a column for each; found "
+            "val_logits and test_logits must have the same classes, one column each; found "
             f"{val.logits.shape[1]} and {test.logits.shape[1]}. Pass the rows of one classifier."
         )
     check_test_rows_are_new(val.logits, test.logits)

@@ -70,8 +70,9 @@ class Difference:
     ) -> Difference:
         """Return how much lower the NLL of the second method is.
 
-        `folds` are those of a cross-validation. Its fits are not that to all rows, and share rows: the
-        variance of a gain is 1 + folds / (folds - 1) times that of its rows (Nadeau and Bengio, 2003).
+        With `folds`, the rows are out of fold. The fits of a cross-validation differ from the fit to all
+        rows, and share rows: the variance of a gain is 1 + folds / (folds - 1) times the variance that its
+        rows show (Nadeau and Bengio, 2003).
         """
         pseudo = None
         if before.pseudo_nll is not None and after.pseudo_nll is not None:
@@ -100,7 +101,7 @@ def ece_gain(before: MethodResult, after: MethodResult, share: Vector) -> Differ
 
 
 def _gaps(result: MethodResult, share: Vector, bins: int) -> Vector:
-    """Return one number for each row, whose mean is the calibration error in bins of equal width."""
+    """Return one number per row, whose mean is the calibration error in bins of equal width."""
     residual = result.correct - result.confidence
     index = assign_bins(result.confidence, equal_width_edges(bins, result.confidence.dtype))
     sums = np.bincount(index, residual * share, bins)

@@ -27,7 +27,7 @@ SIZES = (20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
 HELD_SHARE = 0.2
 MAX_TEST_ROWS = 5000  # with so many rows, the noise of the draws dominates
 MAX_TEST_LOGITS = 2_000_000  # with many classes there are fewer test rows
-MAX_CLASSES = 200  # beyond it, methods with a weight for each class take minutes, and need more rows anyway
+MAX_CLASSES = 200  # beyond it, methods with one weight per class take minutes, and need more rows anyway
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,14 +83,14 @@ def learning_curve(
 ) -> LearningCurve:
     """Fit the methods of a comparison again, to growing parts of its validation rows.
 
-    The fit to all rows is that of the comparison.
+    The comparison already holds the fit to all rows.
 
     Parameters
     ----------
     comparison : Comparison
         The comparison whose methods are fitted.
     methods : sequence of str, optional
-        By default all; beyond 200 classes without those that have a weight or a bias for each class.
+        By default all; beyond 200 classes without those that have one weight or bias per class.
     sizes : sequence of int, optional
         Numbers of rows; by default 20, 50, 100, 200, ... as far as there are rows.
     draws : int

@@ -46,21 +46,21 @@ LEAST_SHOWN = 0.00005  # a smaller difference of the log loss is shown as 0.0000
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The method to use, and the reason in words.
+    """The method to use, and why.
 
     Attributes
     ----------
     method : str
         The method to use; "none" if none is needed.
     reason : str
-        Why, in words.
+        Why, as a sentence.
     alternative : str, or None
         If the method changes predictions: the one to use if they must stay the same.
     candidates : tuple of str
         The names among which it was chosen.
     chance_nll : float, or None
         The NLL of the frequencies of the labels, if neither a method nor the accuracy is better. Then the
-        method is "none": the labels may belong to other rows.
+        method is "none": the labels might belong to other rows.
 
     Examples
     --------
@@ -88,8 +88,8 @@ def recommend(
 ) -> Recommendation:
     """Choose among the candidates (all by default): those that keep all predictions first, then the others.
 
-    `folds` are those of a cross-validation, whose differences vary with the fits as well. With `labels`, no
-    method is recommended if the classifier is no better than chance.
+    With `folds`, the scores are cross-validated, and differences vary with the fits as well. With `labels`,
+    no method is recommended if the classifier is no better than chance.
     """
     choice = _Choice(results, shares(results, weights), folds)
     among = tuple(name for name in results if candidates is None or name in (UNCALIBRATED, *candidates))
@@ -193,8 +193,8 @@ class _Choice:
 def _chance_nll(results: Mapping[str, MethodResult], labels: Indices, share: Vector) -> float | None:
     """Return the NLL of the label frequencies if neither a method nor the accuracy is better; else None.
 
-    The frequencies are those of the same rows, so that no constant prediction is better. The accuracy must be
-    above that of the most frequent class by two standard errors: a few accurate rows may have a high NLL.
+    The same rows give the frequencies, so that no constant prediction is better. The accuracy must exceed the
+    share of the most frequent class by two standard errors: a few accurate rows can have a high NLL.
     """
     frequencies = np.bincount(labels, share)
     frequencies = frequencies[frequencies > 0]

@@ -33,7 +33,7 @@ MAX_BINS = 10
 class MethodResult:
     """One method: the calibrator fitted to all validation rows, and its scores.
 
-    No (N, K) array is kept: figures and paired comparisons need a few numbers for each test row.
+    No (N, K) array is kept: figures and paired comparisons need a few numbers per test row.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class MethodResult:
     scores : Evaluation
         All metrics on the test rows, or out of fold.
     row_nll, confidence, correct : arrays of shape (N,)
-        NLL, confidence, and whether the prediction is correct, for each of these rows.
+        NLL and confidence of each of these rows, and whether its prediction is correct.
     changed_share : float
         Share of these rows, by weight, whose predicted class differs from the classifier's.
     seconds : float
@@ -101,7 +101,7 @@ def class_reliability(probs: Vector, rows: LabelledRows, bins: int) -> dict[int,
 
     The top label says nothing about the other probabilities. Only the classes with the most rows are binned,
     and none with few rows. Of two classes, the second one, the positive, is, in bins with about the same
-    number of rows: it may be rare.
+    number of rows: it might be rare.
     """
     n_rows, n_classes = probs.shape
     weights = np.ones(n_rows) if rows.weights is None else rows.weights
@@ -133,7 +133,7 @@ class Comparison:
     recommendation : Recommendation
         Which method to use, and why.
     evaluated_on : str
-        The test set or cross-validation, in words.
+        A description of the test set or the cross-validation.
     fitted, judged : LabelledRows
         The rows, by reference; without a test set they are the same.
     settings : dict

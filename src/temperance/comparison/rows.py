@@ -1,7 +1,7 @@
 """Logits with labels, opened and checked once; fits to some of them, and the probabilities of the others.
 
 Test rows must not be rows of the fit, in any precision: logits are compared at the lower precision of the two
-sets, at most that of float32. A network hardly ever gives two inputs the same logits, even so rounded. A
+sets, and at most in float32. A network hardly ever gives two inputs the same logits, even so rounded. A
 forest of few trees often does. So rows that repeat within a set are not counted as shared, and if many
 repeat, a warning needs as many shared rows.
 """
@@ -27,8 +27,8 @@ from temperance.inputs.groups import check_groups
 from temperance.inputs.validation import check_labelled_rows
 
 BLOCK_LOGITS = 1 << 18  # that a calibrator sees at a time
-MAX_BITS = 24  # of a logit that are compared: those of float32, the precision of most networks
-MAX_SHARED = 0.1  # share of test rows that may be among the validation rows without a warning
+MAX_BITS = 24  # of a logit that are compared: as many as float32 has, the precision of most networks
+MAX_SHARED = 0.1  # share of test rows that can be among the validation rows without a warning
 
 Values = NDArray[Any] | BFloat16
 
@@ -42,7 +42,7 @@ class LabelledRows:
     logits : array of shape (N, K)
         By reference, not copied.
     labels : array of shape (N,)
-        Column of the right class of each row.
+        Column of the true class of each row.
     weights : array of shape (N,), or None
         Weights of the rows.
     class_names : tuple of str, or None
@@ -125,10 +125,10 @@ class LabelledRows:
 
 
 def predict(calibrator: Any, logits: Values, out: Matrix | None = None) -> Matrix:
-    """Return probabilities in float64: in float32, those of a confident classifier's errors may be 0.
+    """Return probabilities in float64: in float32, the true class of a confident error can underflow to 0.
 
-    Our calibrators see some rows at a time, so that no copy of all logits is made. Others see all at once:
-    they may need it.
+    Our calibrators see some rows at a time, so that no copy of all logits is made. Others see all at once,
+    since they might need them.
     """
     is_ours = calibrator is None or isinstance(calibrator, Calibrator)
     n_rows, n_classes = logits.shape
@@ -206,7 +206,7 @@ def _significant_bits(values: Values) -> int:
 
 
 def _fingerprints(values: Values, n_bits: int) -> NDArray[np.uint64]:
-    """Return a number for each row that depends only on its logits, rounded to so many significant bits.
+    """Return one number per row, which depends only on its logits, rounded to so many significant bits.
 
     Equal numbers by chance are rare.
     """

@@ -20,7 +20,7 @@ MINUS, INFINITY, MISSING = "\N{MINUS SIGN}", "\N{INFINITY}", "\N{EM DASH}"
 
 
 class Markup(NamedTuple):
-    """How Markdown and LaTeX write text: names of methods and files may contain any character."""
+    """How Markdown and LaTeX write text: names of methods and files can contain any character."""
 
     escapes: dict[int, str]
     bold: str
@@ -65,7 +65,7 @@ def numbers(comparison: Comparison) -> dict[str, dict[str, float]]:
 
 
 def cells(comparison: Comparison) -> list[list[str]]:
-    """Return the headings, and then a row of text for each method."""
+    """Return the headings, and then one row of text per method."""
     rows = [["method", "log loss", "above the lowest", "ECE", "changes predictions"]]
     rows[0] += comparison.outside_metrics
     for name, one in numbers(comparison).items():

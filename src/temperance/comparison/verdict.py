@@ -52,7 +52,7 @@ class Outcome(StrEnum):
     WORSE : "worse"
         No method is recommended, and the interval of the best one lies below 0.
     CHANCE : "no better than chance"
-        No method has a lower NLL than the frequencies of the labels: the labels may belong to other rows.
+        No method has a lower NLL than the frequencies of the labels: the labels might belong to other rows.
 
     Examples
     --------
@@ -161,7 +161,7 @@ class Verdict:
     floor : float or None
         The value to which smaller probabilities of the classifier were raised; None if none were.
     groups : str
-        The groups that intervals and tests take as independent, in words; empty if these are the rows.
+        A description of the groups that intervals and tests take as independent; empty if these are the rows.
 
     Examples
     --------
@@ -273,7 +273,7 @@ class Verdict:
         if self.method == UNCALIBRATED or self.keeps_class:
             return "All predictions stay the same."
         if self.changed_share == 0:
-            return f"{self.method} may change predictions, but changes none on these rows."
+            return f"{self.method} can change predictions, but changes none on these rows."
         accuracy = accuracy_in_words(self.before.accuracy, self.after.accuracy)
         changes = f"{self.method} changes {percent(self.changed_share)} of predictions; {accuracy}."
         if self.alternative is None or self.alternative_scores is None:

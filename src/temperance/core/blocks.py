@@ -26,7 +26,7 @@ from temperance.core.arrays import Floats, Indices
 from temperance.errors import InputError, excerpt
 
 MAX_THREADS = 1024
-# A slot may be lost to an interrupt, or taken for long: rather than wait longer, go on without one.
+# A slot can be lost to an interrupt, or taken for long: rather than wait longer, go on without one.
 MAX_WAIT = 1.0
 
 _threads: ContextVar[int | None] = ContextVar("threads", default=None)
@@ -48,7 +48,7 @@ def threads(n: int) -> AbstractContextManager[None]:
 
 
 def number_of_threads() -> int:
-    """Threads used for a pass: `threads(n)`, else TEMPERANCE_THREADS, else the cores this process may use."""
+    """Threads used for a pass: `threads(n)`, else TEMPERANCE_THREADS, else the cores this process can use."""
     chosen = _threads.get()
     if chosen is not None:
         return chosen
@@ -65,7 +65,7 @@ def number_of_threads() -> int:
 
 
 def available_cores() -> int:
-    """Return how many cores this process may use."""
+    """Return how many cores this process can use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -144,7 +144,7 @@ class _OneBlasThread:
 
     @cached_property
     def _controller(self) -> Any:
-        from threadpoolctl import ThreadpoolController  # for a fit: a prediction needs NumPy alone
+        from threadpoolctl import ThreadpoolController  # for a fit: a prediction needs only NumPy
 
         return ThreadpoolController()
 
@@ -227,14 +227,14 @@ def is_in_order(rows: Floats) -> bool:
     return rows.flags.c_contiguous or (rows.shape[1] < FEW_CLASSES and is_class_major(rows))
 
 
-# The scratch of past predictions, one for each core: the system has to map and clear new memory. Any thread
-# may take one, by a single call to the list, which threads cannot divide.
+# The scratch of past predictions, one per core: the system has to map and clear new memory. Any thread
+# can take one, by a single call to the list, which threads cannot divide.
 kept_scratch: list[Scratch] = []
 max_kept = available_cores()
 
 
 def row_products(rows: Floats, weights: Floats) -> NDArray[np.float64]:
-    """Return rows @ weights; unlike in BLAS, the bits of a row do not depend on the other rows."""
+    """Return rows @ weights; unlike with BLAS, no row's result depends on the other rows, bit for bit."""
     # The order in which einsum adds depends on the layout of its arrays, so fix the layout too.
     layout = np.ascontiguousarray(several(rows)), np.ascontiguousarray(weights)
     products: NDArray[np.float64] = np.einsum("ij,j...->i...", *layout)[: rows.shape[0]]
@@ -243,7 +243,7 @@ def row_products(rows: Floats, weights: Floats) -> NDArray[np.float64]:
 
 def several(rows: Floats) -> Floats:
     """Return the rows, of which einsum adds each in the same order: a long row twice, if it is alone."""
-    # It reads 8192 numbers at a time from several rows, and all at once from a single one.
+    # It reads 8,192 numbers at a time from several rows, and all at once from a single one.
     is_alone = rows.shape[0] == 1 and rows.size > 8192
     return np.broadcast_to(rows, (2, rows.shape[1])) if is_alone else rows
 
@@ -266,7 +266,7 @@ and the buffers of its thread."""
 
 
 def row_slices(n_rows: int, size: int) -> list[slice]:
-    """Cut rows into slices of `size` rows; the last may be shorter."""
+    """Cut rows into slices of `size` rows; the last can be shorter."""
     return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
 
 
@@ -363,7 +363,7 @@ def sum_blocks(
             return None if block is None else work(*block)
 
     with one_blas_thread:
-        # As many results as threads are held at a time: a matrix of many parameters may be large.
+        # As many results as threads are held at a time: a matrix of many parameters can be large.
         for _ in range(0, n_blocks, lanes):
             for sums in run_together(next_sums, lanes):
                 if sums is None:

@@ -1,10 +1,14 @@
 """Fisher scoring: the one solver.
 
-Order of steps: (1) evaluate; (2) solve Fisher . step = -gradient; (3) if the predicted decrease is below the
-tolerance, take the step and stop; (4) try the full step, then halve it until Armijo's condition holds; (5) if
-only a small fraction satisfies it, damp the matrix and go on; (6) if no step lowers the value, L-BFGS takes
-over, and the result says so. Many rows are solved on subsamples first: from the optimum of
-a tenth of the rows, two or three passes over all rows suffice.
+1. Evaluate.
+2. Solve Fisher . step = -gradient.
+3. If the predicted decrease is below the tolerance, take the step and stop.
+4. Try the full step, then halve it until Armijo's condition holds.
+5. If only a small fraction satisfies it, damp the matrix and go on.
+6. If no step lowers the value, L-BFGS takes over, and the result says so.
+
+Many rows are solved on subsamples first: from the optimum of a tenth of the rows, two or three passes over
+all rows suffice.
 
 References
 ----------
@@ -47,7 +51,7 @@ MAX_CORRECTION = 100.0  # of the predicted decrease, by secants
 MIN_CURVATURE = 1e-200  # smaller counts as 0: its inverse, the variance, could overflow
 
 # Subsamples that give the start, and the numbers of parameters for which no Fisher matrix is formed.
-SUBSAMPLE_ROWS, ROWS_PER_PARAMETER = 1024, 20  # at least so many rows, and so many for each parameter
+SUBSAMPLE_ROWS, ROWS_PER_PARAMETER = 1024, 20  # at least so many rows, and so many per parameter
 MIN_THINNING = 4  # a larger part of the rows would not save much
 MAX_LOSS_RATIO = 1.2  # on all rows to that on a subsample: above it, the subsample was overfitted
 SMALL_FISHER = 500  # parameters; up to here the matrix is cheap, even where too few rows make it singular
@@ -110,7 +114,7 @@ def solve_from_each(
 def _in_one_valley(objective: Objective, one: Solution, other: Solution) -> bool:
     """Say whether the point between two ends is no higher than they are.
 
-    The ends of rough fits may be far apart where the valley is flat, as along a parameter without effect.
+    The ends of rough fits can be far apart where the valley is flat, as along a parameter without effect.
     """
     between = objective((one.parameters + other.parameters) / 2)
     return between.value <= max(one.value, other.value) + ROUGH_TOLERANCE
@@ -134,12 +138,13 @@ def fisher_scoring(
 ) -> Solution:
     """Minimise `objective` from `start` by Fisher scoring with a line search.
 
-    Converged means that the next step is predicted to lower the value by at most `tolerance`; or that the one
-    after it would be, if the predicted decreases keep falling at this rate; or that the last step lowered the
-    value by less than `stall` (for objectives with kinks, where predictions are too high). Within `bounds`, a
-    parameter at its bound stays there while the gradient pulls it outwards. Where a link is at its limit for
-    all rows the gradient is 0: start inside, or give bounds. `here` is the evaluation at the start, if known.
-    Without bounds, the last steps correct the matrix where it misjudges the curvature.
+    The search has converged if the next step is predicted to lower the value by at most `tolerance`, or if
+    the step after it would be, should the predicted decreases keep falling at this rate. It also has if the
+    last step lowered the value by less than `stall`, for objectives with kinks, where predictions are too
+    high. Within `bounds`, a parameter at its bound stays there while the gradient pulls it outwards. Where a
+    link is at its limit for all rows the gradient is 0: start inside, or give bounds. `here` is the
+    evaluation at the start, if known. Without bounds, the last steps correct the matrix where it misjudges
+    the curvature.
     """
     lower, upper = (np.full(len(start), -np.inf), np.full(len(start), np.inf)) if bounds is None else bounds
     theta = NUMPY.clip(start, lower, upper)
@@ -194,7 +199,7 @@ def _is_close(predicted_fall: float, before: float | None, tolerance: float, ord
 class _Secants:
     """The last steps and the changes of the gradient along them, to correct the Fisher matrix.
 
-    The Fisher matrix is the mean curvature if the model is right. If it is not, the steps are too long or
+    The Fisher matrix is the mean curvature if the model is correct. If it is not, the steps are too long or
     too short; BFGS corrections to the matrix at the current point repair that. Not for a single parameter:
     they would replace its matrix entirely by the curvature at an earlier point.
     """
@@ -309,7 +314,7 @@ def lbfgs(
     `tolerance` applies to each derivative with respect to the scaled parameters. A step that lowers the value
     by less than `stall`, or than that share of a value above 1, is the last.
 
-    Where the loss has kinks or jumps, a line search may end above its start: the result is then the lowest
+    Where the loss has kinks or jumps, a line search can end above its start: the result is then the lowest
     point that was visited.
     """
     lowest = np.inf, start, start

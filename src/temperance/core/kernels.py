@@ -32,7 +32,7 @@ LOWEST = {4: -1e18, 8: -1e150}  # stands for -inf, by item size; its square is f
 SEGMENT_NUMBERS = 1 << 14  # logits whose segments are found at a time, so that the results stay in the cache
 FARTHEST = 1e15  # stands for the negative log-probability of a masked class
 
-# Where the slope may change, in units of log-probability at T0: probabilities of 0.9, 0.5, 0.22, 0.08, ...
+# Where the slope can change, in units of log-probability at T0: probabilities of 0.9, 0.5, 0.22, 0.08, ...
 KNOTS = np.array([0.0, 0.1, 0.7, 1.5, 2.5, 4.0, 6.0, 9.0, 14.0])
 
 
@@ -91,7 +91,7 @@ SegmentCache = dict[int, tuple[Indices, Matrix]]
 """By the first of some rows, where their classes lie: the number of their segment and row, and the excess.
 
 They depend on the knots alone, so that they are the same in every pass of a fit. Numbers count the rows of
-the first segment, then those of the second, and so on.
+the first segment, then of the second, and so on.
 """
 
 
@@ -179,7 +179,7 @@ class Offsets:
     def of(cls, theta: Vector, n_classes: int) -> Offsets:
         """Unpack [log T, bias, columns of the interactions]."""
         columns = theta[1:].reshape(-1, n_classes)
-        log_beta = -np.clip(theta[0], -50.0, 50.0)  # a trial step of a fit may go anywhere
+        log_beta = -np.clip(theta[0], -50.0, 50.0)  # a trial step of a fit can go anywhere
         return cls(float(np.exp(log_beta)), columns[0], columns[1:].T if len(columns) > 1 else None)
 
 
@@ -230,7 +230,7 @@ def mix(base: Floats, parts: Sequence[tuple[float, Floats]], *, log: bool) -> No
     base *= base.dtype.type(rest)
     for weight, u in parts:
         base += base.dtype.type(weight) * np.exp(u)
-    np.minimum(base, 1, out=base)  # rounded weights may sum to more than 1
+    np.minimum(base, 1, out=base)  # rounded weights can sum to more than 1
 
 
 def shift_outputs(outputs: Floats, log_ratio: Vector, *, log: bool) -> None:

@@ -214,7 +214,7 @@ class LogitRows:
             block.segment_sums(z, top[at], peak[at], log_s[at], beta, table, scale[at], sums, i, cache)
             return use(at, sums)
 
-        # Blocks of 4096 rows: with fewer, the calls of the many operations on moments take too long.
+        # Blocks of 4,096 rows: with fewer, the calls of the many operations on moments take too long.
         return self.sum(work, 256, threads=block.segments_in_threads)
 
     def gram(self, others: Matrix, weights: Vector | None) -> tuple[Matrix, Matrix | None]:

@@ -16,14 +16,14 @@ So no covariance matrix is formed for a row: sums over rows of such products are
 sums along a row of the matrix. Arrays are (segments, rows), so that both run along the rows.
 
 `RowMapLikelihood` lets the slopes of a row be w / (T(z) / T0), with log w and log T linear in parameters. It
-gives extra weight to what users act on: whether the predicted class is right. With p the confidence and c
-whether the predicted class is right, each row adds to its negative log-likelihood EMPHASIS times
+gives extra weight to what users act on: whether the predicted class is correct. With p the confidence and c
+whether the predicted class is correct, each row adds to its negative log-likelihood EMPHASIS times
 
     b = -c log p - (1 - c) log(1 - p)
 
 One map has to serve the top probability and all the others. Where they disagree, the many small ones
 dominate the likelihood, and the top probability is less well calibrated. With g the derivative of log p by
-the logs of the slopes, that of b is -(c - p) / (1 - p) g, and its Fisher matrix p / (1 - p) g g'.
+the logs of the slopes, b has the derivative -(c - p) / (1 - p) g and the Fisher matrix p / (1 - p) g g'.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class _RowMoments:
         return upper + upper.T + np.diag(self.variance @ share)
 
     def covariances_with_sum(self, slopes: Vector, extra: Vector) -> Matrix:
-        """Return Cov(q_j, slopes . q) + extra E q_j for each data row, (segments, rows)."""
+        """Return Cov(q_j, slopes . q) + extra E q_j per data row, (segments, rows)."""
         result = (_BEYOND.T * slopes) @ self.ahead
         result += extra
         result *= self.mean
@@ -199,7 +199,7 @@ class RowMapLikelihood(LogLikelihood):
         right = self.rows.top == self.rows.labels
 
         def use(at: slice, sums: Matrix) -> tuple[Vector, ...]:
-            # The moments are those of q; the slopes of row i, w times its scale, multiply them.
+            # These are the moments of q; the slopes of row i, w times its scale, multiply them.
             m, of_row = _labelled_moments(self.rows, self.reference, at, sums), scale[at]
             share, by_row = self.share[at], relative[at] * self.share[at]
             mean = of_row * (w @ m.mean)  # the derivative of the log confidence by all log slopes
@@ -278,7 +278,7 @@ def _with_top_label(log_sum: Vector, right: NDArray[np.bool_]) -> tuple[Vector, 
     product of E q with itself in the Fisher matrix.
     """
     confidence = np.exp(-log_sum)
-    doubt = np.maximum(-np.expm1(-log_sum), 1e-38)  # 1 - p may underflow
+    doubt = np.maximum(-np.expm1(-log_sum), 1e-38)  # 1 - p can underflow
     value = log_sum + EMPHASIS * np.where(right, log_sum, -np.log(doubt))
     return value, 1 + EMPHASIS * (right - confidence) / doubt, EMPHASIS * confidence / doubt
 

@@ -74,7 +74,7 @@ class LogMixture(MixtureLoss):
         log_q = self._log_at_label(tempered, beta)
         used = w > 0
         log_p = np.logaddexp.reduce(np.log(w[used])[:, None] + log_q[used], axis=0)
-        # A component with weight 0 may be better by any factor; the square of its slope must stay finite.
+        # A component with weight 0 can be better by any factor; the square of its slope must stay finite.
         ratio = np.exp(np.minimum(log_q - log_p, 300.0))
         slopes = np.vstack([ratio[0] * (self.rows.label_gap - tempered.mu), ratio])
         return float(-log_p @ self.share), -slopes @ self.share, (slopes * self.share) @ slopes.T

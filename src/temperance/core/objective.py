@@ -1,7 +1,7 @@
 """The labelled rows of a fit, and the mean negative log-likelihood of their labels by the parameters.
 
 A method asks `FitData` for sums over rows, for quantiles over rows, and for an objective, a mean over rows.
-It never holds the rows itself, so they may be in one array or in parts on many machines.
+It never holds the rows itself, so they can be in one array or in parts on many machines.
 
 With beta = 1/T(a), a the predictor, and the row moments at beta (see `row_block`):
 
@@ -128,7 +128,7 @@ class Objective(ABC):
         return other
 
     def __call__(self, theta: Vector) -> ObjectivePoint:
-        """Evaluate at `theta`; the last point is kept, since the prior may change while theta does not."""
+        """Evaluate at `theta`; the last point is kept, since the prior can change while theta does not."""
         last = self._last_point
         if not last or not np.array_equal(last[0], theta):
             last[:] = theta.copy(), self.evaluate(theta)
@@ -148,7 +148,7 @@ class Objective(ABC):
         return ObjectivePoint(here.value + prior.loss(theta), derive)
 
     def trial(self, theta: Vector) -> ObjectivePoint:
-        """Evaluate at a point that is likely to be rejected: the derivatives may take a pass of their own."""
+        """Evaluate at a point that is likely to be rejected: the derivatives can take a pass of their own."""
         return self(theta)
 
 
@@ -189,8 +189,8 @@ class RowObjective(Objective):
     def terms(self, theta: Vector, with_fisher: bool) -> tuple[NDArray[np.float64], ...]:
         """Return value, gradient and, if requested, the Fisher matrix, without the prior.
 
-        Those of more rows are the means over their parts. If the objective is a sum of absolute values, whose
-        signs depend on all rows together, there is a value and a gradient for each of them.
+        For all rows, these are averaged over their parts. If the objective is a sum of absolute values, whose
+        signs depend on all rows together, each of them has its own value and gradient.
         """
         here = self.evaluate(theta)
         return np.array(here.value), *(here.derivatives if with_fisher else (here.gradient,))
@@ -257,14 +257,14 @@ class LogLikelihood(RowObjective):
 Array = NDArray[Any]
 
 Measure = Callable[[LogitRows, Vector | None], tuple[Array, ...]]
-"""From rows and their weights to arrays whose sum over parts is that of all rows."""
+"""From rows and their weights to arrays whose sum over parts is the result for all rows."""
 Values = Callable[[LogitRows, Vector | None], tuple[Vector, Vector | None]]
-"""From rows and their weights to weighted numbers, not necessarily one for each row."""
+"""From rows and their weights to weighted numbers, not necessarily one per row."""
 Build = Callable[[LogitRows, Vector | None], Any]
 """From rows and their weights to their objective."""
 
 Transform = Callable[[LogitRows], Floats]
-"""From rows to the same number of rows of other values, one for each class."""
+"""From rows to the same number of rows of other values, one per class."""
 
 
 Samples = Sequence[tuple[int, Measure]]

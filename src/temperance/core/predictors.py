@@ -86,7 +86,7 @@ class Softplus(Link):
 
     def slope(self, a: Vector, beta: Vector) -> Vector:
         """Return d beta / d a."""
-        from scipy.special import expit  # for a fit: a prediction needs NumPy alone
+        from scipy.special import expit  # for a fit: a prediction needs only NumPy
 
         return -np.asarray(expit(a), np.float64) * beta**2
 
@@ -138,7 +138,7 @@ class Predictor(Protocol):
 
 
 class Constant:
-    """a = theta: values that depend on a alone are computed once, not for each row."""
+    """a = theta: values that depend only on a are computed once, not per row."""
 
     n_parameters = 1
 
@@ -202,7 +202,7 @@ class Linear:
 
 
 class ByClass:
-    """a = Phi theta + shift[group], with stored features and one group for each row, or -1 for none.
+    """a = Phi theta + shift[group], with stored features and one group per row, or -1 for none.
 
     The groups are never expanded to N x n_groups numbers: all sums over their rows are weighted counts.
     Without features, the Fisher matrix is diagonal: one solve fits all groups.
@@ -236,7 +236,7 @@ class ByClass:
     @cached_property
     def _members(self) -> Any:
         """1 where a row (the second axis) is in a group (the first), a sparse array."""
-        from scipy.sparse import csr_array  # for a fit: a prediction needs NumPy alone
+        from scipy.sparse import csr_array  # for a fit: a prediction needs only NumPy
 
         grouped = np.flatnonzero(self.group >= 0)
         ones, shape = np.ones(len(grouped)), (self.n_groups, len(self.group))
@@ -256,7 +256,7 @@ class Network:
 
         h_0 = x,   h_l = max(0, h_{l-1} W_l + b_l),   a = h_L . w + b
 
-    The parameters are one vector: for each layer its weights, row by row, then its biases. The inputs of a
+    The parameters are one vector, layer by layer: the weights, row by row, then the biases. The inputs of a
     layer are held as (units, rows), so that all loops run along the rows.
     """
 

@@ -14,9 +14,9 @@ At beta = 1 the entropy is H = log s - mu, a sum of two nonnegative terms. Where
 
 since there log1p(r) = r and mu = sum d exp(d), both to first order in r.
 
-The bits of a row do not depend on the other rows: every number is computed by the same operations in the same
-order. One number of each row is a column (n, 1); of a single row, it is a float. `compiled` has the sums as
-loops; both agree to 1e-6.
+A row's results do not depend on the other rows, bit for bit: every number is computed by the same operations
+in the same order. One number of each row is a column (n, 1); of a single row, it is a float. `compiled` has
+the sums as loops; both agree to 1e-6.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from temperance.core.ops import NUMPY, ONE_ROW
 # From this size on, the compiled loops save more in a single fit than the second or two that it takes to load
 # them. The choice depends on the size alone, so the same input gives bit-identical results in any process.
 COMPILED_FROM = 1 << 28
-# Below this, by item size, r may have lost digits or terms to underflow.
+# Below this, by item size, r can have lost digits or terms to underflow.
 TINY = {4: 1e-30, 8: 1e-290}
 
 GapCache = dict[int, Floats]
@@ -334,7 +334,7 @@ class RowBlock:
                 self._softmax(beta, part)
                 part *= number(weight)
                 result += part
-        return np.minimum(result, 1, out=result)  # rounded weights may sum to more than 1
+        return np.minimum(result, 1, out=result)  # rounded weights can sum to more than 1
 
     def mapped_mixture(
         self,
@@ -351,14 +351,14 @@ class RowBlock:
         room = np.empty_like(d) if self._room_e is None else self._room_e
         gaps = mapped_gaps(d, self._at_top, log_s, beta, table, room)
         columns = [self._working(scale) for scale in scales]
-        # A NaN is not above -inf either, and its row is refused later.
+        # A NaN is not above -inf either, and its row raises an error later.
         masked = None if self.bounded or self.z.min(initial=np.inf) > -np.inf else self.z == -np.inf
         if not uniform:
             mix = self._log_mixed if self.log else self._mixed
             mixture = mix(gaps, columns, weights, room)
             if masked is not None and self.log:
                 mixture[masked] = -np.inf
-            # Rounded weights may sum to more than 1.
+            # Rounded weights can sum to more than 1.
             mixture[self._at_top] = np.minimum(mixture[self._at_top], 0 if self.log else 1)
         else:
             possible = self.n_classes if masked is None else np.sum(~masked, axis=1, keepdims=True)
@@ -396,7 +396,7 @@ class RowBlock:
         return total
 
     def _log_of(self, probs: Floats) -> Floats:
-        """Return the logarithm; nothing cancels in that of a top class that is almost certain."""
+        """Return the logarithm; nothing cancels, even for a top class that is almost certain."""
         top = probs[self._at_top]
         probs[self._at_top] = 0
         others = self._sum(probs)
@@ -480,7 +480,7 @@ class MappedRows(NamedTuple):
     peak: Floats
     """Each row's largest logit: NaN if the row has a NaN, -inf if all its classes are masked."""
     weighed: Vector | None
-    """If every logit was weighed: a number for each row, not finite where a class is masked."""
+    """If every logit was weighed: one number per row, not finite where a class is masked."""
 
 
 def map_rows(
@@ -491,7 +491,7 @@ def map_rows(
     block: type[RowBlock] | None = None,
     located: tuple[Indices, Floats] | None = None,
 ) -> MappedRows:
-    """Apply a function of rows to each block, in one pass; it gives numbers, or an array, for each row."""
+    """Apply a function of rows to each block, in one pass; it gives numbers, or an array, per row."""
     n_rows, n_classes = values.shape
     block = block or block_type(n_rows * n_classes)
     peak = np.empty(n_rows, blocks.working_dtype(values))

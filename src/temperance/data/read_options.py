@@ -115,19 +115,19 @@ class ReadOptions:
     default_part: str | None = None
     """The part of a task file that is read if `part` is None; other files have no parts."""
     default_dim: int | None = None
-    """The axis of the classes in an array with more axes if `dim` is None: that of a calibrator's fit."""
+    """The axis of the classes in an array with more axes if `dim` is None, from a calibrator's fit."""
     default_kind: str | None = None
     """What the numbers are, if nothing says so and the classes are `default_classes`."""
     default_classes: tuple[str, ...] | None = None
-    """The names of the classes if neither the user nor the file has any: those of a calibrator."""
+    """The names of the classes if neither the user nor the file has any, from a calibrator."""
     index: tuple[str, ...] = ()
     """Columns that the file marks as the index of its rows. Formats set it."""
     labels_only: bool = False
-    """Whether only the labels are read, so that other columns may hold anything. The reader sets it."""
+    """Whether only the labels are read, so that other columns can hold anything. The reader sets it."""
 
     @classmethod
     def described(cls) -> list[Field[Any]]:
-        """Return the fields that a user of the command line may set."""
+        """Return the fields that a user of the command line can set."""
         return [one for one in fields(cls) if one.metadata]
 
     def for_new_rows(self) -> ReadOptions:

@@ -256,7 +256,7 @@ class RowFile:
         return self._one_per_row(self.stored_by)
 
     def _one_per_row(self, stored: LazyArray | None) -> NDArray[Any] | None:
-        """Return what is stored beside the scores, for each row; an image or text has it for all its rows."""
+        """Return what is stored beside the scores, per row; an image or text has it for all its rows."""
         if stored is None:
             return None
         values = stored.labels()

@@ -79,7 +79,7 @@ class Writer:
         return found
 
     def write(self, block: ArrayLike, decisions: NDArray[np.intp] | None = None) -> None:
-        """Write the next rows, with the column that was decided on for each, or -1."""
+        """Write the next rows, with the column that was decided on, or -1, per row."""
         rows = np.ascontiguousarray(block, self.dtype)
         end = self.n_written + len(rows)
         if rows.shape[1:] != self.shape[1:] or end > self.shape[0]:
@@ -121,7 +121,7 @@ def open_writer(
     key : {"probs", "logits"}
         What the numbers are.
     shape : tuple of int
-        (N, K) of all rows together. Arrays may have more axes, in blocks along the first.
+        (N, K) of all rows together. Arrays can have more axes, in blocks along the first.
     dtype : dtype
         Type of the numbers.
     labels : array-like of shape (N,), optional

@@ -1,16 +1,16 @@
 """Is it calibrated for women over 60? Confidence minus accuracy in each part of the rows.
 
 With c the confidence of a row and h = 1 where the prediction is correct, the rows with one value v of `by`
-have the gap d_v = mean of c - h. Its interval is that of `overconfidence` on these rows. Two questions are
-tested.
+have the gap d_v = mean of c - h. Its interval is computed as for `overconfidence`, from these rows. Two
+questions are tested.
 
 Is it calibrated for v? The number of wrong predictions has the mean sum (1 - c) and the variance
 f sum c (1 - c), where f is 1 for independent rows. In groups of k rows f = 1 + (k - 1) r, where the
-correlation r within groups comes from all values together, since the groups of one may be few. It is compared
-with a binomial count of the same mean and variance, whose tails are close to those of a sum of unequal
-chances, also where few errors are expected. p-values are two-sided mid-p values, of Student's t where the
-variance is that of few groups. Of several, the smallest is
-small by chance: Holm's correction multiplies the i-th smallest of m by m - i + 1, and keeps their order.
+correlation r within groups comes from all values together, since one value can have few groups. The number is
+compared with a binomial count of the same mean and variance. The tails of that count are close to the exact
+ones, of a sum of unequal chances, even where few errors are expected. p-values are two-sided mid-p values, of
+Student's t where few groups determine the variance. Of several, the smallest is small by chance: Holm's
+correction multiplies the i-th smallest of m by m - i + 1, and keeps their order.
 
 Do the values differ? The same intercept for all, sigmoid(logit c + a), is fitted to the number of errors.
 With z_v the normal quantile of each value's tail, sum z_v^2 is chi-squared with one degree of freedom less
@@ -24,7 +24,7 @@ of d_v and t the standard deviation of the true gaps around their mean m, each g
 Two or three values tell little about t. Its prior is half-normal with a scale of 20 points (Gelman, 2006), m
 has a flat one, and results are averaged over the posterior of t, which is computed on a grid. The standard
 error includes the uncertainty of m and of t. In simulations with 2 to 10 values and t from 0 to 10 points,
-intervals of 95% covered 94 to 99.5%. The root mean squared error was smaller than that of d_v, by 10% (two
+intervals of 95% covered 94 to 99.5%. The root mean squared error was smaller than with d_v, by 10% (two
 values, t = 10 points) to 80% (ten values, t = 0).
 
 References
@@ -113,7 +113,7 @@ class GroupCalibration:
 
 @dataclass(frozen=True)
 class CalibrationByGroup:
-    """Calibration for each value of `by`, those with the most evidence of a gap first.
+    """Calibration per value of `by`, those with the most evidence of a gap first.
 
     Attributes
     ----------
@@ -166,7 +166,7 @@ class CalibrationByGroup:
         return " ".join(sentences)
 
     def table(self) -> tuple[list[str], list[list[str]]]:
-        """Return headings, and a row of text for each value."""
+        """Return headings, and one row of text per value."""
         head = [
             "value",
             "rows",
@@ -327,9 +327,9 @@ class _Correlation:
 
 
 def _tail(rows: Predictions, chance: Vector, factor: float, freedom: float) -> float:
-    """Return the mid-p value of at least as many wrong predictions, if each is right with this chance.
+    """Return the mid-p value of at least as many wrong predictions, if each is correct with this chance.
 
-    Their variance is `factor` times that of independent rows, known with so many degrees of freedom.
+    Their variance is `factor` times the variance of independent rows, known with so many degrees of freedom.
     """
     from scipy.special import ndtri, stdtr
 
@@ -345,7 +345,7 @@ def _tail(rows: Predictions, chance: Vector, factor: float, freedom: float) -> f
 
 
 def _at_least(count: float, n: float, p: float) -> float:
-    """Return the probability of a binomial count of at least `count`, also if n is no integer."""
+    """Return the probability of a binomial count of at least `count`, even if n is no integer."""
     from scipy.special import betainc
 
     if count <= 1e-9:

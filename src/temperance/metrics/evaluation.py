@@ -55,7 +55,7 @@ class Evaluation(Mapping[str, Estimate]):
     of_first_axis : bool
         Whether the groups are the entries of the first axis of `probs`.
     by_group : CalibrationByGroup or None
-        Calibration for each value of `by`: gap, log loss, corrected p-values, and whether the values differ.
+        Calibration per value of `by`: gap, log loss, corrected p-values, and whether the values differ.
     mean_positive, base_rate : float or None
         For two classes: the mean probability of the second one, and its share of the rows.
 
@@ -176,10 +176,10 @@ def evaluate(
 ) -> Evaluation:
     """Compute all metrics, with intervals.
 
-    Intervals of means take the skewness of the rows into account; that of the accuracy is Wilson's.
+    Intervals of means take the skewness of the rows into account; the accuracy has Wilson's interval.
     Calibration errors are biased upwards. Their intervals invert a test that accounts for the noise of the
     rows, from resamples with random factors, and for which probabilities a fitted recalibrator would correct,
-    see `metrics.bootstrap`. They cover the error of the same bins in the population, also if that is 0, and
+    see `metrics.bootstrap`. They cover the error of the same bins in the population, even if that is 0, and
     contain the estimate. `debiased_ece` estimates the same number as `ece`, and has its interval.
 
     Rows without an error do not show what an error would cost. So the moments behind all intervals contain
@@ -191,9 +191,9 @@ def evaluate(
     intervals of the kind of `ece`, tried before, contained its true value in 87 to 99.7% of simulations.
 
     The intervals of the calibration and refinement parts come from a likelihood ratio, which accounts for the
-    fit of the recalibrators. They are about the best temperature with class biases, and may end well above
+    fit of the recalibrators. They are about the best temperature with class biases, and can end well above
     the value if the rows are too few to show what that recalibrator could correct. A single row has no
-    intervals except that of the accuracy. docs/benchmarks/coverage.md shows their coverage on simulated data.
+    interval except for the accuracy. docs/benchmarks/coverage.md shows the coverage on simulated data.
 
     `tests` of the result has tests of calibration with p-values: `spiegelhalter`, `cox`, and
     `cumulative_differences` with both of its statistics, all for the top label, and `cox_classes`.
@@ -220,7 +220,7 @@ def evaluate(
         tests then take the groups as independent, not the rows; the fewer groups, the wider the intervals.
         Values stay the same, except `debiased_ece` and the parts of losses, which depend on noise.
     dim : int
-        Axis of the classes in `probs`: 1 for those of pixels, (N, K, H, W). `labels`, `sample_weight` and
+        Axis of the classes in `probs`: 1 for pixels, (N, K, H, W). `labels`, `sample_weight` and
         `groups` have the shape without it. Without `groups`, the entries of the first axis are the groups.
     ignore_index : int, optional
         Label of rows to leave out, such as 255 for pixels without a class.
@@ -269,8 +269,7 @@ def evaluate(
 class Scorer:
     """The settings of an evaluation; evaluations with the same seed and number of rows share resamples.
 
-    `metrics` are those of a caller, besides ours; without `metric_intervals`, the ends of their intervals are
-    nan.
+    `metrics` are the caller's, besides ours; without `metric_intervals`, the ends of their intervals are nan.
     """
 
     bins: int
@@ -321,7 +320,7 @@ class Scorer:
         shared["smooth_ece"] = norm_interval(smooth, on_grid, noise["grid"], level, furthest)
         estimates = {name: shared[name] for name in METRICS}
         if self.metrics:
-            probs = rows.probs.astype(np.float64)  # a copy: they may keep it, and the memory is used again
+            probs = rows.probs.astype(np.float64)  # a copy: they might keep it, and the memory is used again
             for name, metric in self.metrics.items():
                 estimates[name] = self._own_estimate(name, metric, probs, rows.labels, rows.groups)
         is_binary = n_classes == 2
@@ -350,7 +349,7 @@ class Scorer:
             rows = np.concatenate([units[one] for one in rng.integers(len(units), size=len(units))])
             sample.append(value_of(name, metric, probs[rows], labels[rows]))
         tails = [(1 - self.confidence) / 2, (1 + self.confidence) / 2]
-        # Order statistics, since draws may be infinite.
+        # Order statistics, since draws can be infinite.
         low, high = np.quantile(sample, tails, method="inverted_cdf")
         return Estimate(value, float(low), float(high))
 

@@ -13,7 +13,7 @@ least t, then
     risk(t)      = error rate among them
     area         = mean over rows i of risk(c_i) = area under risk against coverage
 
-Intervals need one error, also if no row is one (see `metrics.intervals`). Each row gets a pseudo-label: a
+Intervals need one error, even if no row is one (see `metrics.intervals`). Each row gets a pseudo-label: a
 class k other than j, in proportion to sqrt(p_k). Its place among these is a term of an additive sequence,
 which is as even as chance, and the same on every call. The chance of the row is w sum_k sqrt(p_k) over the
 same classes, up to a factor.
@@ -115,7 +115,7 @@ class Predictions:
         for block in cached_slices(*self.probs.shape):
             part = self.probs[block].astype(np.float64, copy=False)
             squares[block] = np.einsum("ij,ij->i", part, part)
-        # Rounding may give -1e-16 if the prediction is certain and right.
+        # Rounding can give -1e-16 if the prediction is certain and correct.
         return np.maximum(squares - 2 * self.of_label + 1, 0)
 
     @cached_property
@@ -144,7 +144,7 @@ class Predictions:
         return totals
 
     def mean(self, values: Vector) -> float:
-        """Return the weighted mean of one value for each row."""
+        """Return the weighted mean of one value per row."""
         return float(self.weight @ values) / self.total
 
 
@@ -187,8 +187,8 @@ def check_rows(
 ) -> Predictions:
     """Check the input of a metric, and drop rows of weight 0 and rows to be ignored.
 
-    Labels may be class names, given as `classes` or as the columns of a data frame. Groups are numbered from
-    0 without gaps; without them, arrays with more axes have those of their first axis.
+    Labels can be class names, given as `classes` or as the columns of a data frame. Groups are numbered from
+    0 without gaps; without them, arrays with more axes are grouped along their first axis.
     """
     array, opened = as_numpy(numbers_of(probs)), None
     if array.ndim > 2 or dim not in (-1, array.ndim - 1):

@@ -187,7 +187,7 @@ def _told(check: Check, number: int) -> str:
 
 
 def _dates(check: Check) -> Axis:
-    """Return an axis with a position for each check, and the dates of some; their numbers if dates repeat."""
+    """Return an axis with one position per check, and the dates of some; their numbers if dates repeat."""
     number = len(check.records)
     shown = range(0, number, -(-number // MAX_DATES))
     dates = [check.records[i].date[:10] for i in shown]

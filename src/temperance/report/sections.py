@@ -1,6 +1,6 @@
 """The sections of the page, each a function from a `Report` to HTML; one without content is left out.
 
-`SECTIONS` has them in the order of the page, those of the diagnostics folded. To add one, write its function
+`SECTIONS` has them in the order of the page, with the diagnostics folded. To add one, write its function
 and an entry there. A figure is a display of `temperance.display`; no number is shown by two sections.
 """
 
@@ -215,9 +215,9 @@ def _signed(number: float, decimals: int = 4) -> str:
 
 
 def _interval(one: Estimate, written: Callable[[float], str], level: str = "", *, bound: bool = False) -> str:
-    """Return the interval in words; with `bound`, a single bound if the interval ends at the value.
+    """Return the interval as text; with `bound`, a single bound if the interval ends at the value.
 
-    That happens to calibration errors: noise only adds to them, so their intervals may end at the value or,
+    That happens to calibration errors: noise only adds to them, so their intervals can end at the value or,
     often, begin at 0. A single row has no interval.
     """
     if not np.isfinite([one.low, one.high]).all():
@@ -339,7 +339,7 @@ def _class_reliability(report: Report) -> Markup:
 
 
 def _by_group(report: Report) -> Markup:
-    """Draw the gap for each value of `by`, with the recommended method."""
+    """Draw the gap per value of `by`, with the recommended method."""
     comparison = report.comparison
     scores = comparison.results[comparison.recommended].scores
     if report.at_chance or scores.by_group is None:
@@ -352,26 +352,25 @@ def _by_group(report: Report) -> Markup:
 
 # ---- diagnostics
 
-_COLUMNS = sorted(  # losses and errors first, which a method is chosen by
-    (name for name, metric in METRICS.items() if metric.tables != "evaluation"),
-    key=lambda name: METRICS[name].best != "lowest",
-)
-
 
 def _scores(report: Report) -> Markup:
     """List all scores of all methods, the lowest log loss first, with intervals."""
     comparison = report.comparison
-    head = ["method", *(METRICS[key].heading() for key in _COLUMNS)]
+    columns = sorted(  # losses and errors first, which a method is chosen by
+        (name for name, metric in METRICS.items() if metric.tables != "evaluation"),
+        key=lambda name: METRICS[name].best != "lowest",
+    )
+    head = ["method", *(METRICS[key].heading() for key in columns)]
     head += ["predictions changed %", *comparison.outside_metrics, "parameters", "fit, s"]
-    rows = [_row(comparison, comparison.results[name]) for name in numbers(comparison)]
+    rows = [_row(comparison, comparison.results[name], columns) for name in numbers(comparison)]
     level = f"{100 * comparison.confidence:g}% interval"
     about = f"{comparison.heading} Below a value: its {level}."
     return element("p", about, class_="about") + table(head, rows, "All scores")
 
 
-def _row(comparison: Comparison, result: MethodResult) -> list[str]:
+def _row(comparison: Comparison, result: MethodResult, columns: list[str]) -> list[str]:
     cells: list[str] = [result.method]
-    for key in _COLUMNS:
+    for key in columns:
         metric, score = METRICS[key], result.scores[key]
         middle = median(one.scores[key].value for one in comparison.results.values())
         # Small percentages, as of each of many classes, need more decimals: two show less than two digits.
@@ -393,9 +392,9 @@ def _cox(report: Report) -> Markup:
     results = report.comparison.results
     tests = {name: results[name].scores.tests for name in report.shown}
     intro = (
-        "Cox's test, which the verdict uses, fits the log-odds of being correct to those of the confidence: "
-        "a slope of 1 and an intercept of 0 are calibrated, and a slope below 1 is overconfident. With many "
-        "rows, even an error too small to matter is significant."
+        "Cox's test, which the verdict uses, fits a line to the log-odds of being correct, as a function of "
+        "the log-odds of the confidence: a slope of 1 and an intercept of 0 are calibrated, and a slope "
+        "below 1 is overconfident. With many rows, even an error too small to matter is significant."
     )
     told = [
         element("p", f"{'Before' if name == UNCALIBRATED else f'With {name}'}: {found['cox'].words}")
@@ -465,12 +464,12 @@ _MEANINGS = {
 
 _VARIANTS = {
     "pts-ece": "fitted to the ECE, not to the log loss",
-    "bayes-bias": "and with a bias for each class, which may change predictions",
+    "bayes-bias": "and with one bias per class, which can change predictions",
 }
 
 
 def _glossary(report: Report) -> Markup:
-    """List the terms on the page, and its methods by their keys; one class may have several methods."""
+    """List the terms on the page, and its methods by their keys; one class can have several methods."""
     words = dict(_MEANINGS)
     for key in report.comparison.results:
         if key in CALIBRATORS:

@@ -184,7 +184,7 @@ class CalibratorModule(nn.Module):
         """Return calibrated logits or probabilities."""
         arrays = dict(self.named_buffers())
         if _numpy_can(logits) and all(held.device.type == "cpu" for held in arrays.values()):
-            # Of rows that are refused, and of those of `torch.vmap`, which have no memory of their own.
+            # Errors of rejected rows, and of `torch.vmap`, whose rows have no memory of their own.
             with suppress(InputError, RuntimeError), threads(torch.get_num_threads()):
                 fitted = {name: held.numpy() if held.ndim else held.item() for name, held in arrays.items()}
                 return apply_in_memory(
@@ -227,7 +227,7 @@ def save_program(
 ) -> None:
     """Write a program that takes float32 logits (batch, K), of any batch size, and returns probabilities.
 
-    With dim=1, the default if the fit had it, logits are those of pixels, (batch, K, H, W). With
+    With dim=1, the default if the fit had it, logits belong to pixels, (batch, K, H, W). With
     output="logits" it returns calibrated logits.
 
     Examples

@@ -134,10 +134,10 @@ def test_classes_may_be_given_for_a_column_of_lists(csv):
     path = csv('{"logits": [0.8, 0.2, 1], "label": "cat"}\n', "val.jsonl")
     rows = open_rows(path, classes="dog,cat,owl")
     assert (rows.class_names, rows.labels.tolist()) == (("dog", "cat", "owl"), [1])
-    assert "classes must be 3 different names, one for each; found 2" in refusal(path, classes="dog,cat")
+    assert "classes must be 3 different names, one per class; found 2" in refusal(path, classes="dog,cat")
     single = csv("logit,label\n1,cat\n")
     assert open_rows(single, classes="dog,cat").labels.tolist() == [1]
-    assert "classes must be 2 different names, one for each; found 3" in refusal(single, classes="a,b,cat")
+    assert "classes must be 2 different names, one per class; found 3" in refusal(single, classes="a,b,cat")
 
 
 # ---- labels
@@ -250,7 +250,7 @@ def test_text_further_down_is_a_cell_to_correct(table):
 def test_a_column_without_a_name_is_reported_by_its_position(csv, names, place):
     path = csv(f"{names}\n1,1,1,1\n")
     message = refusal(path, need_labels=False, kind="logits")
-    assert f"found none for column {place}. Name it, or drop it. Pass classes='cat,dog'." in message
+    assert f"column {place} has none. Name it, or drop it. Pass classes='cat,dog'." in message
     assert open_rows(path, need_labels=False, kind="logits", classes="cat,dog").shape == (1, 2)
 
 

@@ -56,7 +56,7 @@ def test_another_pair_is_refused_with_advice(path, pair, found):
 def test_classes_that_do_not_fit(path):
     torch.save({"logits": LOGITS, "labels": LABELS, "classes": ["cat", "cat", "dog"]}, path)
     with pytest.raises(
-        InputError, match="classes must be 3 different names, one for each; found 3, 2 of them different"
+        InputError, match="classes must be 3 different names, one per class; found 3, 2 of them different"
     ):
         open_rows(path)
 

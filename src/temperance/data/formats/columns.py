@@ -29,7 +29,7 @@ from temperance.errors import MAX_LISTED, InputError, Remedy, excerpt, file_erro
 from temperance.inputs.labels import MARK_CLASSES, MAX_INDEX
 
 BESIDE_SCORES = ("labels", "ids", "groups", "by", MARK_KEY)
-"""Keys of columns that may hold text."""
+"""Keys of columns that can hold text."""
 STEMS = {"logits": "logit", "probs": "prob"}
 LABEL_NAMES = ("label", "labels", "target", "y", "y_true", "class", "truth", "true_label", "ground_truth")
 CONFIDENCE, MARK, PROB_CORRECT = "confidence", "correct", "prob_correct"
@@ -42,14 +42,14 @@ MAX_DIGITS = 9  # digits of the number of a class; with more, it is a name
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of an array, in order; a single column may be a one-dimensional array."""
+    """The columns of an array, in order; a single column can be a one-dimensional array."""
 
     names: tuple[str, ...]
     flat: bool
     class_names: tuple[str, ...] | None = None
     """The classes, if the columns are named after them; None if they are numbered."""
     others: tuple[str, ...] = ()
-    """Arguments that may have to name one of these columns, the likeliest first."""
+    """Arguments that might have to name one of these columns, the likeliest first."""
 
     def places_in(self, names: list[str]) -> list[int]:
         """Return where the columns are among all; of those without a name, the first holds ids."""
@@ -106,7 +106,7 @@ def group(path: Path, names: list[str], choice: ReadOptions) -> dict[str, Column
 def _confidence_of_answers(names: list[str], choice: ReadOptions) -> str | None:
     """Return the column of the probabilities that answers are correct, if the only scores are such.
 
-    A confidence beside other labels may be about another class in each row.
+    A confidence beside other labels can be about another class in each row.
     """
     scores = [name for name in names if re.fullmatch(r"(logit|prob)s?(_.+)?", name)]
     if scores:
@@ -176,7 +176,7 @@ def _numbered(path: Path, stem: str, by_number: dict[str, str]) -> Columns:
         raise file_error(
             path,
             f"must have columns {stem}_0 to {stem}_{{K-1}} for K classes; found {len(numbered)}, without "
-            f"{stem}_{missing[0]}. Save one column for each class.",
+            f"{stem}_{missing[0]}. Save one column per class.",
         )
     return Columns(tuple(numbered[number] for number in sorted(numbered)), flat=False)
 
@@ -193,14 +193,14 @@ def _unnamed_scores(
     first = 1 if identifier == "" else 0  # ids without a name are in the first column
     if "" in names[first:] and not set(choice.classes or [""]) <= set(free) - {""}:
         at, named = names.index("", first) + 1, [name for name in free if name]
-        what = f"every class column must have a name; found none for column {at}. Name it, or drop it."
+        what = f"every class column must have a name; column {at} has none. Name it, or drop it."
         raise file_error(path, what, remedy=Remedy("classes", (joined(named),)) if len(named) > 1 else None)
     doubtful = [name for name in free if name.lower() in LABEL_NAMES]
     if doubtful and choice.classes is None:
         rest = [name for name in free if name not in doubtful]
         raise file_error(
             path,
-            f"column {doubtful[0]!r} may be a class, or labels that are not asked for.",
+            f"column {doubtful[0]!r} might be a class, or labels that are not asked for.",
             remedy=Remedy("classes", (joined(rest), joined(free))),
         )
     several = len(free) > 1
@@ -226,19 +226,19 @@ def _chosen(path: Path, columns: Columns, choice: ReadOptions) -> Columns:
     if columns.class_names is not None and len(unknown) < len(classes):
         raise file_error(
             path,
-            f"must have a column for every class; found none for {listed(unknown)}. Correct classes.",
+            f"must have one column per class; none is named {listed(unknown)}. Correct classes.",
         )
-    if not columns.flat:  # a single column may hold lists, so its cells determine the number of classes
+    if not columns.flat:  # a single column can hold lists, so its cells determine the number of classes
         check_number_of_classes(path, len(columns.names), classes)
     return replace(columns, class_names=classes)
 
 
 def check_number_of_classes(path: Path, n_classes: int, classes: Sequence[str]) -> None:
-    """Raise unless there is a different name for each class."""
+    """Raise unless every class has a different name."""
     different = len(set(classes))
     if len(classes) != n_classes or different != n_classes:
         found = f"{len(classes)}{f', {different} of them different' if different < len(classes) else ''}"
-        raise file_error(path, f"classes must be {n_classes} different names, one for each; found {found}.")
+        raise file_error(path, f"classes must be {n_classes} different names, one per class; found {found}.")
 
 
 def not_numbers(path: Path, key: str, columns: Columns, wrong: Sequence[str], found: str) -> InputError:
