@@ -59,7 +59,11 @@ def main():
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
             for sample in (ROOT / "docs" / "samples").glob("*.*"):
                 Path(sample.name).symlink_to(sample)
-            new = filled(text, printed(text))
+            try:
+                new = filled(text, printed(text))
+            except NameError as error:  # of the reader's own objects, such as a model
+                print(f"{path.relative_to(ROOT)}: {error}; its test compares it")
+                continue
         if new != text:
             print(path.relative_to(ROOT), "written" if write else "differs")
             if write:
