@@ -8,8 +8,8 @@ keeps the order of the classes. T0 is the best single temperature under the prio
 two classifiers comparable, and the log-probabilities that the map takes. The prior of b, w and the map was
 learned from many public classifiers; the width of each block of the prior, including the block of v,
 maximises the evidence of the rows. The likelihood gives extra weight to the predicted class (`core.maps`).
-Predictions average over the remaining uncertainty of T. If rows belong together, the likelihood of each block is tempered
-by its design effect (`core.design_effect`), so that the prior keeps its say.
+Predictions average over the remaining uncertainty of T. If rows belong together, the likelihood of each block
+is tempered by its design effect (`core.design_effect`), so that the prior keeps its say.
 """
 
 from __future__ import annotations

@@ -414,8 +414,8 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         frequencies of the fit.
 
         The frequencies of unlabelled rows are estimated by maximum likelihood (Saerens, Latinne and
-        Decaestecker, 2002), with a prior centred at the fit's frequencies. The rows set its strength.
-        The estimate needs calibrated probabilities of each class: prefer `bayes-bias`, which has a class bias.
+        Decaestecker, 2002), with a prior centred at the fit's frequencies. The rows set its strength. The
+        estimate needs calibrated probabilities of each class: prefer `bayes-bias`, which has a class bias.
         A class with very few labels at fit keeps its frequency.
 
         Parameters
