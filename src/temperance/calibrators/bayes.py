@@ -86,7 +86,7 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
     """Bayes: a map of log-probabilities and one temperature per row, with priors from many classifiers.
 
     Works with 20 or more rows. With few rows the prior dominates: what the population predicts for a
-    classifier with this mean entropy. With many, the rows dominate. All rows can be classified correctly.
+    classifier with this mean entropy. With many, the rows dominate. It works even if no row is wrong.
 
     Parameters
     ----------

@@ -383,7 +383,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         return self
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the names of the columns of the logits in the fit; without them, `classes_`."""
+        """Return the column names of the fit's logits; without any, the names in `classes_`."""
         if input_features is None:
             return getattr(self, "feature_names_in_", self.classes_.astype(str).astype(object))
         names = np.asarray(input_features, object)
@@ -578,7 +578,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         threshold : float
             A threshold on the classifier's own probability of class 1: on the softmax of its logits.
         inverse : bool
-            Whether `threshold` is on the calibrated probability, and you want the classifier's.
+            Whether `threshold` is on the calibrated probability, and the result on the classifier's.
 
         Notes
         -----

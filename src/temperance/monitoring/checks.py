@@ -90,8 +90,8 @@ class Check:
         The allowed confidence minus accuracy: tolerance, gap at the fit, and uncertainty of the fit.
     gaps : tuple of Gap
         The last labelled check and the ones before it, back to the last good one, up to five. Then checks
-        that are outside the allowed range together, and all checks. A check is good if
-        its gap is within the allowed range.
+        that are outside the allowed range together, and all checks. A check is good if its gap is
+        within the allowed range.
     recheck : Gap or None
         The gap of these rows, if they were counted before and are not among `gaps`.
     expected_accuracy : tuple of three floats or None

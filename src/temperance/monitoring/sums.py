@@ -249,7 +249,7 @@ class LabelledSums(Sums):
     probabilities, labels : (K,) arrays
         Sums of the probabilities and of the label indicators, by class.
     residuals, squares : (1 + K,) arrays
-        Sums of the residuals and their squares, by group if there are groups: the gap first, then the
+        Sums of the residuals and their squares, where a group counts as one row: the gap first, then the
         classes.
     capitals : (2, bets, F) array
         Logarithms of the capitals of bets against the first F residuals, see `evidence.log_growth`.
@@ -384,8 +384,8 @@ def sum_labelled(
 ) -> LabelledSums:
     """Return the sums of a block of rows, each of which counts as a share of one, by default as one.
 
-    `together` has the group of each row, and the residuals of all groups, to which it adds the rows'
-    residuals. A group can continue in the next block, so squares and bets wait until the last.
+    `together` has the group of each row, and the residuals of all groups; this adds the rows' residuals
+    to them. A group can continue in the next block, so squares and bets wait until the last.
     """
     gap, of_columns = np.split(residuals(probs, labels), [1], axis=1)
     n_classes, class_groups = len(limits.class_groups), limits.class_groups
