@@ -69,7 +69,7 @@ MAX_WEIGHT = 1e100  # of all rows, as in a fit; the least is 1 / MAX_WEIGHT
 MAX_LOG_RATIO = 100.0  # of class frequencies: the squares of its exponential are finite
 MAX_BASELINE_ROWS = 10**9  # exact tests of a check end quickly up to here, and never from 2**53 on
 MAX_ENTROPY = 14.0  # nats: the logarithm of MAX_CLASSES is 13.8
-ROUNDING = 1e-3  # of sums over probabilities, which may be those of float16
+ROUNDING = 1e-3  # of sums over probabilities, which can be float16
 
 
 def _rising(check: Check) -> Check:
@@ -116,7 +116,7 @@ def _check_names(value: Any, where: str, n_classes: int) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
         raise InputError(f"{where} must be a list of text")
     if len(value) != n_classes:
-        raise InputError(f"{where} must be one for each of {n_classes} classes; found {len(value)}")
+        raise InputError(f"{where} must be {n_classes} names, one per class; found {len(value)}")
     return tuple(value)
 
 
@@ -212,7 +212,7 @@ OBJECTS = {
     "automation": AUTOMATION,
     "baseline": BASELINE,
 }
-"""The objects of a file that may have unknown fields, and the fields that are known."""
+"""The objects of a file that can have unknown fields, and the fields that are known."""
 KNOWN = {*REQUIRED, *OBJECTS, *(field.name for field in NAMES_AND_NOTES)}
 """The known fields of the file itself."""
 
@@ -342,7 +342,7 @@ def _formula(
     try:
         shapes = kind.shapes(n_classes, options, given)
     except (KeyError, TypeError, ValueError):
-        raise InputError(f"options must be those of the method; found {excerpt(dict(options))}") from None
+        raise InputError(f"options must be valid for the method; found {excerpt(dict(options))}") from None
     check_names("parameters", given, required=shapes, known=shapes)
     arrays = {
         name: numbers(*shape, least=-kind.largest, most=kind.largest)(given[name], name, n_classes)

@@ -26,15 +26,15 @@ Why a threshold that comes from the rows is valid:
    how many rows lie above t*, the errors above each t_k < t* are stochastically larger than Binomial(k, x).
    So 2 holds for the error rate of new rows too.
 
-With `groups`, rows of a group may depend on each other, and groups are independent. Let S_g be the sum of
+With `groups`, rows of a group can depend on each other, and groups are independent. Let S_g be the sum of
 w (wrong - x) over the rows of group g above t, and M the largest weight of a group there. If the hypothesis
 holds, the product of 1 - f S_g / ((1 - x) M) over groups has a mean of at most 1, for any f from 0 to 1: the
 factors are independent and not negative, and their means average to at most 1. So has its average over
 several f, which exceeds 1 / delta with probability delta at most (Markov's inequality; it is the gain of bets
 against the hypothesis). At the first count that could pass, any error stops the sequence, so the other half
-of delta begins where the p-value would be smallest if errors were as frequent as the probabilities say. The
-promise is the same, about the share of wrong rows, but only 2 is proven. Weights of rows are treated in the
-same way. No test can promise much more: if groups may fail as a whole, with probability x - e each, G of them
+of delta begins where the p-value would be smallest if errors were as frequent as the probabilities predict.
+The promise is the same, about the share of wrong rows, but only 2 is proven. Weights of rows are treated the
+same way. No test can promise much more: if groups can fail as a whole, with probability x - e each, G of them
 show no such failure with probability (1 - x + e)^G, where e is the rate of other errors.
 
 **Costs.** The decision of least expected cost, see `formulas.automation`.
@@ -109,7 +109,7 @@ def automate(
 
     Of future rows whose confidence is above the threshold at most `max_error` are wrong, except with
     probability `delta` (over the held-out rows). It holds for probabilities that are not calibrated too.
-    Neither the classifier nor the calibrator may have seen the rows.
+    The rows must be new to both the classifier and the calibrator.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def automate(
         Column or name of a class: of the rows whose probability of this class is above the threshold, at most
         `max_error` are of another class. By default the rule is about the top class of each row.
     groups : array of shape (N,), optional
-        An id for each row, such as the patient or the document. Rows of a group may depend on each other;
+        One id per row, such as the patient or the document. Rows of a group can depend on each other;
         without it, all rows must be independent. It takes more rows to promise the same. Arrays with more
         axes have groups already: the entries of the first axis, such as images.
     sample_weight : array of shape (N,), optional
@@ -131,7 +131,7 @@ def automate(
     classes : sequence of str or int, optional
         Names of the columns, in their order, if labels are names. A DataFrame has its own.
     dim : int
-        Axis of the classes in `probs`: 1 for those of pixels, (N, K, H, W). `labels`, `sample_weight` and
+        Axis of the classes in `probs`: 1 for pixels, (N, K, H, W). `labels`, `sample_weight` and
         `groups` have the shape without it.
     ignore_index : int, optional
         Label of rows to leave out, such as 255 for pixels without a class.
@@ -235,7 +235,7 @@ class _HeldOut:
         return bool(alone and np.ptp(self.weight) == 0)
 
     def part(self, n_rows: int) -> _Part:
-        """Return the first rows, up to the last whose score is above that of the row after them."""
+        """Return the first rows, up to the last whose score is above the next row's."""
         threshold = float(self.score[n_rows]) if n_rows < len(self.score) else 0.0
         covered = int(np.searchsorted(-self.score, -threshold))
         wrong, weight = self.wrong[:covered], self.weight[:covered]
@@ -255,8 +255,8 @@ class _HeldOut:
 class _Part:
     """The rows above a threshold: how many are wrong, or both by group, for groups that differ.
 
-    `weight` has that of all rows by group, and `times` how many groups are alike; where errors are binomial,
-    it is None.
+    `weight` is the weight of all rows by group, or None where errors are binomial. `times` is how many groups
+    are alike.
     """
 
     threshold: float
@@ -326,7 +326,7 @@ def _last_passing(rows: _HeldOut, expected: float, max_error: float, delta: floa
     passed, level = None, 0.0
     for number, (part, p_value) in enumerate(zip(parts, p_values, strict=True)):
         level += starts.get(number, 0.0)
-        if level > 0 and p_value <= level:  # a p-value may be 0 by underflow
+        if level > 0 and p_value <= level:  # a p-value can underflow to 0
             passed = part
         else:
             level = 0.0

@@ -36,7 +36,7 @@ def test_an_adapted_file_without_class_counts_still_works(task, fitted, tmp_path
     del content["fit"]["class_counts"]
     path.write_text(json.dumps(content))
     np.testing.assert_array_equal(load(path).predict_proba(task.logits), adapted.predict_proba(task.logits))
-    assert "adapted to class frequencies other than those of the fit" in load(path).summary()
+    assert "adapted to class frequencies that differ from the fit's" in load(path).summary()
 
 
 def test_another_adaptation_keeps_no_unknown_field_of_the_first(fitted, tmp_path):

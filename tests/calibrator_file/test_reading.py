@@ -277,7 +277,7 @@ def test_json_that_is_not_a_calibrator_is_refused(refused, content):
 
 
 OPTIONAL = [
-    ("class_names", ["a", "b", "c"], "class_names must be one for each of 4 classes; found 3"),
+    ("class_names", ["a", "b", "c"], "class_names must be 4 names, one per class; found 3"),
     ("class_names", "abcd", "class_names must be a list of text"),
     ("class_names", ["a", "b", "c", 4], "class_names must be a list of text"),
     ("fitted_on", "logits", "fitted_on must be a JSON object"),

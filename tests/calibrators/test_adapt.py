@@ -330,7 +330,7 @@ def test_two_classes_with_labels_are_needed(task):
     [
         (lambda z: {}, "found neither"),
         (lambda z: {"logits": z, "priors": PRIORS}, "found both"),
-        (lambda z: {"logits": z[:0]}, "needs unlabelled rows; found none"),
+        (lambda z: {"logits": z[:0]}, "needs unlabelled rows, and there are none"),
         (lambda z: {"logits": z[:, :3]}, "fitted on 4 classes"),
     ],
 )

@@ -213,7 +213,7 @@ def words(cal):
 
 def test_the_summary_of_one_kind_alone(six):
     text = words(six[1][True])
-    assert "class bias, the mean of: class bias 1.00; the predicted class may change" in text
+    assert "class bias, the mean of: class bias 1.00; the predicted class can change" in text
     assert "is predicted" not in text
     assert "class bias" not in six[1][False].summary()
     assert six[1][True].model_.n_parameters > six[1][False].model_.n_parameters + 3

@@ -101,7 +101,7 @@ def test_no_accuracy_is_gained_from_positions():
     shuffled = np.take_along_axis(logits, order, axis=1)
     other = make_calibrator("bayes").fit(shuffled, np.argmin(order, axis=1), positions=True)
     np.testing.assert_allclose(other.predict_proba(new), plain.predict_proba(new), rtol=1e-3)
-    with pytest.raises(InputError, match="class_bias=True adds a bias for each class"):
+    with pytest.raises(InputError, match="class_bias=True adds one bias per class"):
         make_calibrator("bayes", class_bias=True).fit(logits, labels, positions=True)
 
 

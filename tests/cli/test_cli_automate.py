@@ -113,7 +113,7 @@ def test_costs_are_those_of_the_library(run, cal, judged, name):
     ("content", "message"),
     [
         ("1,2\n3,x\n", "bad.csv: must hold a matrix of numbers without names"),
-        ("1,2\n3,4\n", "costs must be a matrix with a row for each of 4 true classes"),
+        ("1,2\n3,4\n", "costs must be a matrix with 4 rows, one per true class"),
     ],
 )
 def test_a_file_without_costs_is_refused(run, files, content, message):

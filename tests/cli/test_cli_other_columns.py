@@ -47,7 +47,7 @@ def test_a_column_unlike_the_others_is_no_class_until_the_user_says_so(other, su
 @pytest.mark.parametrize("other", OTHERS)
 def test_the_same_holds_for_a_frame_in_python(other, frame):
     logits = frame[NAMES].assign(**{other: OTHERS[other](100)})
-    with pytest.raises(InputError, match=f"column '{other}' may not be the logits of a class"):
+    with pytest.raises(InputError, match=f"column '{other}' might not be the logits of a class"):
         TemperatureScaling().fit(logits, frame["label"])
     assert TemperatureScaling().fit(logits, frame["label"], classes=list(logits)).n_classes_ == 4
 

@@ -183,10 +183,13 @@ def test_two_costs_give_the_threshold_of_the_cheaper_decision():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "decide needs a rule or costs; found neither"),
-        ({"return_costs": True}, "return_costs is about costs; found none"),
-        ({"costs": np.eye(2)}, r"costs must be a matrix with a row for each of 3 .* found shape \(2, 2\)"),
-        ({"costs": np.ones((3, 2))}, r"a column for each decision, the classes first; found shape \(3, 2\)"),
+        ({}, "decide needs a rule or costs, and the calibrator has no rule"),
+        ({"return_costs": True}, "return_costs needs costs"),
+        (
+            {"costs": np.eye(2)},
+            r"costs must be a matrix with 3 rows, one per true class.* found shape \(2, 2\)",
+        ),
+        ({"costs": np.ones((3, 2))}, r"one column per decision, the classes first; found shape \(3, 2\)"),
         ({"costs": [[np.inf] * 3] * 3}, "all finite; found inf"),
         ({"costs": [["a"] * 3] * 3}, "found <U1"),
     ],

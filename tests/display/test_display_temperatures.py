@@ -224,7 +224,7 @@ def test_an_impossible_display_is_refused_with_a_message(display, comparison, ro
         display.from_comparison(comparison, ["lts"])
     with pytest.raises(InputError, match=r"level must be .*; found 1"):
         display.from_calibrators({}, z, y, level=1)
-    with pytest.raises(InputError, match="needs labelled rows; found none"):
+    with pytest.raises(InputError, match="needs labelled rows, and there are none"):
         display.from_calibrators({}, z[:0], y[:0])
     with pytest.raises(InputError, match="labels must be integer column indices"):
         display.from_calibrators({}, z, y[:-1])

@@ -138,7 +138,7 @@ def test_names_of_columns_are_kept():
     cal = temperance.TemperatureScaling().fit(frame, frame.columns[LABELS], from_probs=True)
     assert cal.class_names_ == ("ant", "bee", "cow")
     assert cal.predict_proba(frame, from_probs=True).shape == (300, 3)
-    with pytest.raises(InputError, match="columns must be those of the fit"):
+    with pytest.raises(InputError, match="columns must match the fit's"):
         cal.predict_proba(frame[["bee", "ant", "cow"]], from_probs=True)
 
 

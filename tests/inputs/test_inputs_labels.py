@@ -11,7 +11,7 @@ TASK = simulate(n_rows=200, n_classes=3, random_state=1)
 NAMES = ["cat", "dog", "eel"]
 WORDS = np.array(NAMES)[TASK.labels]
 PROBS = TASK.probabilities
-WANTED = "labels must be integer column indices from 0 to 2, one for each row; found "
+WANTED = "labels must be integer column indices from 0 to 2, one per row; found "
 T = TemperatureScaling().fit(TASK.logits, TASK.labels).temperature_
 
 
@@ -129,7 +129,7 @@ def test_classes_that_are_whole_numbers_are_what_labels_are_compared_with():
     ],
 )
 def test_classes_must_be_one_name_for_each_column(classes):
-    with pytest.raises(InputError, match="classes must be a list of 3 different names, one for each column"):
+    with pytest.raises(InputError, match="classes must be a list of 3 different names, one per column"):
         fitted_temperature(WORDS, classes=classes)
 
 

@@ -108,7 +108,7 @@ def test_a_class_masked_in_some_rows_has_probability_0_there(method, fit, task, 
 
 
 def test_fit_refuses_no_rows(method, make):
-    with pytest.raises(InputError, match="needs labelled rows; found none"):
+    with pytest.raises(InputError, match="needs labelled rows, and there are none"):
         make(method).fit(np.empty((0, 3)), np.empty(0, int))
 
 
@@ -184,7 +184,7 @@ def test_percentages_are_to_be_divided_by_100_and_logits_are_logits():
 # ---- labels, weights and options
 
 
-WANTED = "labels must be integer column indices from 0 to 3, one for each row; found "
+WANTED = "labels must be integer column indices from 0 to 3, one per row; found "
 
 
 def replaced(labels, row, value):

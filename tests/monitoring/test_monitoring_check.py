@@ -215,7 +215,7 @@ def test_wrong_arguments_are_refused(world, options, words):
 
 
 def test_no_rows_and_fits_without_a_baseline_are_refused(world):
-    with pytest.raises(InputError, match="check needs rows; found none"):
+    with pytest.raises(InputError, match="check needs rows, and there are none"):
         monitoring.check(world[0], world[1][:0])
     model = world[0].model_
     with pytest.raises(InputError, match="Fit it again with this version"):

@@ -167,7 +167,7 @@ def test_a_stuck_classifier_raises_the_alarm(world, path, labels, named):
         if found.acts:
             break
     assert found.alarm
-    assert "may be stuck" in found.words
+    assert "might be stuck" in found.words
 
 
 def test_days_that_are_equal_by_chance_count_whatever_their_labels(world, path):

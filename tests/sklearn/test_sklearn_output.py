@@ -46,7 +46,7 @@ def test_names_are_those_of_the_fit_where_the_input_has_none(task, table):
     cal.fit(numbered, task.labels)
     assert not hasattr(cal, "feature_names_in_")
     assert list(cal.get_feature_names_out()) == ["0", "1", "2", "3"]
-    with pytest.raises(InputError, match=r"one name for each of 4 classes; found \['x'\]"):
+    with pytest.raises(InputError, match=r"4 names, one per class; found \['x'\]"):
         cal.get_feature_names_out(["x"])
     with pytest.raises(NotFittedError):
         TemperatureScaling().get_feature_names_out()

@@ -1,4 +1,4 @@
-"""Bayesian temperature scaling: a map of log-probabilities and a temperature for each row.
+"""Bayesian temperature scaling: a map of log-probabilities and one temperature per row.
 
     log T = b + w . phi(z / T0) + v[predicted class]
     p = E softmax(-map(-log softmax(z / T0)) T0 / T)
@@ -6,10 +6,10 @@
 phi is the shape of the row (`core.features`), standardised; the map (`core.maps`) is increasing, so it
 keeps the order of the classes. T0 is the best single temperature under the prior: it makes the shapes of any
 two classifiers comparable, and the log-probabilities that the map takes. The prior of b, w and the map was
-learned from many public classifiers; the width of each block of the prior, including that of v, maximises the
-evidence of the rows. The likelihood gives extra weight to the predicted class (`core.maps`). Predictions
-average over the remaining uncertainty of T. If rows belong together, the likelihood of each block is tempered
-by its design effect (`core.design_effect`), so that the prior keeps its say.
+learned from many public classifiers; the width of each block of the prior, including the block of v,
+maximises the evidence of the rows. The likelihood gives extra weight to the predicted class (`core.maps`).
+Predictions average over the remaining uncertainty of T. If rows belong together, the likelihood of each block
+is tempered by its design effect (`core.design_effect`), so that the prior keeps its say.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ PRIORS = "'population', 'weak' or the path of a file that temperance.learning ma
 BLOCKS = ("level", "shape", "class temperature", "map")
 # A class is told if its predicted frequency is wrong by at least this factor.
 MIN_FREQUENCY_FACTOR = 1.2
-# Pseudo-rows with a random label (a wrong label, probability 0 for the label), in addition to those of the
+# Pseudo-rows with a random label (a wrong label, probability 0 for the label), in addition to the rows of the
 # fit: N rows without one do not rule out the next, which would cost more than all others together.
 PSEUDO_ROWS_WITH_RANDOM_LABEL = 0.02
 # Of log T: the mode is fitted to predict well on its own, and averaging over all of the variance makes
@@ -83,17 +83,17 @@ AVERAGED_VARIANCE = 0.5
 
 
 class BayesianTemperatureScaling(TemperatureCalibrator):
-    """Bayes: a map of log-probabilities and a temperature for each row, with priors from many classifiers.
+    """Bayes: a map of log-probabilities and one temperature per row, with priors from many classifiers.
 
-    Works from 20 rows on. With few rows the prior dominates: what the population predicts for a classifier
-    with this mean entropy. With many, the rows dominate. All rows may be classified correctly.
+    Works with 20 or more rows. With few rows the prior dominates: what the population predicts for a
+    classifier with this mean entropy. With many, the rows dominate. It works even if no row is wrong.
 
     Parameters
     ----------
     class_bias : False, True or "auto"
-        Add a bias for each class to the calibrated log-probabilities (and, up to 20 classes, let it depend on
+        Add one bias per class to the calibrated log-probabilities (and, up to 20 classes, let it depend on
         all of them). It repairs classes that are predicted too often or too seldom, but the predicted class
-        may then change. "auto" averages no change, class frequencies matched to those of the labels, and a
+        can then change. "auto" averages no change, class frequencies matched to the label frequencies, and a
         bias of each class, of calibrated log-probabilities or of logits, with weights by how well each
         predicts left-out rows. If columns are positions, "auto" has no bias.
     prior : "population", "weak" or a path
@@ -177,7 +177,7 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
     def _fit(self, data: FitData) -> Model:
         if data.positions and self.class_bias is True:
             raise InputError(
-                "class_bias=True adds a bias for each class, so columns must be classes; found positions. "
+                "class_bias=True adds one bias per class, so columns must be classes; found positions. "
                 "Use class_bias='auto' or False: for positions, neither has a bias."
             )
         population = self._population()
@@ -249,7 +249,7 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         weights = {"no change": 1 - self.bias_weights_.sum()}
         weights |= dict(zip(CLASS_BIASES, self.bias_weights_, strict=False))
         shares = ", ".join(f"{name} {weight:.2f}" for name, weight in weights.items() if weight >= 0.005)
-        lines = [f"class bias, the mean of: {shares}; the predicted class may change"]
+        lines = [f"class bias, the mean of: {shares}; the predicted class can change"]
         logs = -self.biases_[0] * (self.bias_weights_[0] > 0)
         k = int(np.argmax(np.abs(logs)))
         factor = float(np.exp(abs(logs[k])))
@@ -267,8 +267,8 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
 class Design:
     """The features that the coefficients multiply, and the prior mean of the intercept.
 
-    `reference` is T0 and `level_tau` the tau of its prior. `loss_at_limit` is the loss at T0, in units of
-    that of equal probabilities, if T0 is the largest temperature, else 0. `mean_log_entropy` is the
+    `reference` is T0 and `level_tau` the tau of its prior. `loss_at_limit` is the loss at T0, divided by
+    the loss of equal probabilities, if T0 is the largest temperature, else 0. `mean_log_entropy` is the
     classifier's own uncertainty, on which `expected`, the prior mean, depends. `mismatch` is the sentence on
     labels and columns that hardly match, or None.
     """
@@ -340,7 +340,7 @@ def build_design(data: FitData, population: Population) -> Design:
 
 
 def _first_look(rows: LogitRows, weights: Vector | None) -> tuple[NDArray[Any], ...]:
-    """Return the counts of right and wrong rows, the sum of log entropies, and counts by predicted class."""
+    """Return counts of correct and wrong rows, the sum of log entropies, and counts by predicted class."""
     top = rows.top if weights is None else rows.top[weights > 0]
     predicted = np.bincount(top, minlength=rows.n_classes)
     log_entropy = np.maximum(rows.log_entropy()[:, 0], LOG_ENTROPY_FLOOR)

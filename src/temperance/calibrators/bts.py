@@ -1,4 +1,4 @@
-"""BTS, bin-wise temperature scaling: a temperature for each range of the top confidence."""
+"""BTS, bin-wise temperature scaling: one temperature per range of the top confidence."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from temperance.inputs.validation import check_number
 
 MAX_BINS = 10_000
 TIE = 1e-6
-"""Confidences that differ by less than this share a bin: they may differ by rounding alone."""
+"""Confidences that differ by less than this share a bin: they might differ only by rounding."""
 
 
 def _just_above(confidence: Array, following: Array | float = 1.0) -> Array:
     """Return an edge between two confidences.
 
     It is close to the lower one, not midway: if confidences are counts, such as votes of trees, a count that
-    did not occur in the fit may lie midway.
+    did not occur in the fit can lie midway.
     """
     return confidence + np.minimum(2 * TIE, (following - confidence) / 2)
 

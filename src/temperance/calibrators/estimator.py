@@ -118,7 +118,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
     key: ClassVar[str]
     """The key in the registry and in saved files: the paper's acronym."""
     supports_masked_classes: ClassVar[bool] = True
-    """Whether -inf may mark an impossible class."""
+    """Whether -inf can mark an impossible class."""
 
     model_: Model
     """The fitted model: a frozen value. All fitted attributes below are read from it."""
@@ -130,7 +130,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
     options_: Mapping[str, Any] = fitted("options")
     """The hyper-parameters of the fit, which `set_params` does not change."""
     solution_: Solution = fitted("solution")
-    """How the solver ended. Its parameters are those of the formula, so it has none of its own."""
+    """How the solver ended. The formula holds the parameters, so the solution has none of its own."""
     standard_errors_: Mapping[str, Vector] = fitted("standard_errors")
     n_parameters_: float = fitted("n_parameters")
     """The effective number of parameters: with a prior, less than their number."""
@@ -142,7 +142,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
     class_counts_: Vector = fitted("class_counts")
     """Weighted label counts of the rows of the fit, (K,)."""
     log_prior_ratio_: Vector = fitted("log_prior_ratio")
-    """Log ratios of the class frequencies it was adapted to and those of the fit, (K,)."""
+    """Log ratios of the class frequencies it was adapted to and the frequencies of the fit, (K,)."""
     frequency_errors_: Vector = fitted("frequency_errors")
     """Standard errors of the class frequencies it was adapted to, if `adapt` estimated them, (K,)."""
     adaptation_rows_: int = fitted("adaptation_rows")
@@ -169,7 +169,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
 
     @property
     def keeps_class(self) -> bool:
-        """Whether the method never changes the predicted class; `adapt` may, whatever the method."""
+        """Whether the method never changes the predicted class; `adapt` can, whatever the method."""
         return True
 
     def fit(
@@ -186,16 +186,16 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         renormalise: bool = False,
         positions: bool = False,
     ) -> Self:
-        """Fit to the logits and labels of rows that the classifier was not trained on.
+        """Fit to the logits and labels of held-out rows, which the classifier was not trained on.
 
         Parameters
         ----------
         logits : (N, K) array, memory map, tensor, DataFrame, or Dask array or frame
             The classifier's scores; (N,) or (N, 1) for a binary classifier, the logit of class 1. Arrays and
-            tensors may have more axes: every token or pixel is a row.
+            tensors can have more axes: every token or pixel is a row.
         labels : (N,) integers, whole numbers as floats, or names
             The column of each row's true class; its name, if the columns of a DataFrame or `classes` have
-            the names. For logits with more axes, the shape without that of the classes.
+            the names. For logits with more axes, their shape without the axis of the classes.
         sample_weight : numbers >= 0 in the shape of the labels, optional
             A weight k counts as the row repeated k times.
         groups : ids in the shape of the labels, optional
@@ -218,8 +218,8 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
             were rounded, percentages or votes.
         positions : bool
             Whether columns are positions without a meaning, such as the options of a multiple-choice question
-            (-inf where a question has fewer). Then no term belongs to a column: LTS and HnLTS are refused,
-            and `bayes-bias` is `bayes`. All methods but PTS take any number of columns later.
+            (-inf where a question has fewer). Then no term belongs to a column: LTS and HnLTS raise an
+            error, and `bayes-bias` is `bayes`. All methods but PTS take any number of columns later.
 
         Examples
         --------
@@ -266,7 +266,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
                 delattr(self, name)  # of an earlier fit
         model = record_fit(self._fit(data), data, None if positions else class_names)
         model = record_source(model, replace(fitted_on, dim=at), None)
-        # Later steps may read the rows again. The solver's own numbers are in the formula, and not in a file.
+        # Later steps can read the rows again. The solver's own numbers are in the formula, and not in a file.
         solution = replace(model.solution, passes=data.passes, parameters=np.empty(0), covariance=None)
         self.model_ = replace(model, solution=solution)
         self.n_features_in_ = data.n_classes
@@ -275,7 +275,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         if not solution.converged:
             warnings.warn(
                 f"{type(self).__name__} did not converge: {solution.message}. The result can be used; a "
-                "slightly lower loss on these rows may exist, often with too few rows for the parameters. "
+                "slightly lower loss on these rows might exist, often with too few rows for the parameters. "
                 "temperance.compare shows how well it predicts other rows.",
                 ConvergenceWarning,
                 stacklevel=2,
@@ -335,7 +335,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
     def predict_proba(self, logits: Any, *, dim: int | None = None, from_probs: bool | None = None) -> Any:
         """Return calibrated probabilities, (N, K), or in the shape of logits with more axes.
 
-        As in all methods, `dim` is the axis of the classes, by default that of the fit. With from_probs=True,
+        As in all methods, `dim` is the axis of the classes, by default the fit's. With from_probs=True,
         `logits` are the classifier's probabilities, if the calibrator was fitted on such; with False, they
         are logits even if they look like probabilities.
         """
@@ -346,7 +346,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
 
         A temperature or a map keeps the class of the largest logit, the classifier's own. With a class bias
         (`class_bias`, `bayes-bias`), or after `adapt`, it is the class of the largest calibrated probability,
-        which may be another one.
+        which can be another one.
         """
         return self._apply("predict", logits, dim, from_probs)
 
@@ -362,7 +362,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         """Raise if a data frame has other columns than the logits of the fit."""
         names = getattr(self, "feature_names_in_", None)
         if names is None:
-            # A file keeps the names of the classes, which need not be those of the columns.
+            # A file keeps the names of the classes, which can differ from the names of the columns.
             names = getattr(self, "class_names_", None)
             columns = column_names(logits)
             if columns is None or names is None or not {*names} & {*columns}:
@@ -383,14 +383,13 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         return self
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the names of the columns: those of the logits of the fit, else those in `classes_`."""
+        """Return the column names of the fit's logits; without any, the names in `classes_`."""
         if input_features is None:
             return getattr(self, "feature_names_in_", self.classes_.astype(str).astype(object))
         names = np.asarray(input_features, object)
         if names.shape != (self.n_classes_,):
             raise InputError(
-                f"input_features must be one name for each of {self.n_classes_} classes; found "
-                f"{names.tolist()}."
+                f"input_features must be {self.n_classes_} names, one per class; found {names.tolist()}."
             )
         return names
 
@@ -401,21 +400,21 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
             return result
         columns = getattr(logits, "columns", None)
         if columns is None:
-            own = result.shape[1] == self.n_classes_  # there may be more or fewer positions
+            own = result.shape[1] == self.n_classes_  # there can be more or fewer positions
             columns = self.get_feature_names_out() if own else range(result.shape[1])
         return ADAPTERS_MANAGER.adapters[wanted].create_container(result, logits, columns=columns)
 
     def adapt(
         self, logits: Any = None, *, priors: ArrayLike | None = None, from_probs: bool | None = None
     ) -> Self:
-        """Return a calibrator for rows whose class frequencies differ from those of the fit (label shift).
+        """Return a calibrator for rows whose class frequencies differ from the fit's (label shift).
 
         It has the same formula; its probabilities follow from Bayes' rule with the new frequencies, and
-        `transform` gives their logarithms. The predicted class may change. Adapting it again starts from the
+        `transform` gives their logarithms. The predicted class can change. Adapting it again starts from the
         frequencies of the fit.
 
         The frequencies of unlabelled rows are estimated by maximum likelihood (Saerens, Latinne and
-        Decaestecker, 2002), with a prior centred at those of the fit; the rows determine its strength. The
+        Decaestecker, 2002), with a prior centred at the fit's frequencies. The rows set its strength. The
         estimate needs calibrated probabilities of each class: prefer `bayes-bias`, which has a class bias.
         A class with very few labels at fit keeps its frequency.
 
@@ -477,12 +476,12 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         Parameters
         ----------
         logits, labels : as for `fit`
-            Held-out rows: others than those of the fit.
+            Held-out rows, which the fit has not used.
         max_error, delta, positive : as for `temperance.automate`
             The promise: of the rows above the threshold at most `max_error` are wrong, except with
             probability `delta`.
-        groups : one id for each row, in the shape of the labels, optional
-            Rows of a group may depend on each other. The pixels or tokens of logits with more axes are groups
+        groups : one id per row, in the shape of the labels, optional
+            Rows of a group can depend on each other. The pixels or tokens of logits with more axes are groups
             by their first axis, unless you pass others.
         sample_weight : numbers >= 0 in the shape of the labels, optional
             How much a row counts.
@@ -579,7 +578,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         threshold : float
             A threshold on the classifier's own probability of class 1: on the softmax of its logits.
         inverse : bool
-            Whether `threshold` is one on the calibrated probability, and that of the classifier is wanted.
+            Whether `threshold` is on the calibrated probability, and the result on the classifier's.
 
         Notes
         -----
@@ -600,7 +599,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         return moved
 
     def summary(self) -> str:
-        """Describe the fitted calibrator in words and numbers."""
+        """Describe the fitted calibrator as text."""
         model = model_of(self)
         formula, *numbers = self._describe()
         columns = "positions" if model.of_positions else "classes"
@@ -654,9 +653,9 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
             The file to write.
         metadata : mapping, optional
             Notes of your own that JSON can hold, such as the name of the classifier: `metadata_` of the
-            loaded calibrator. Without it, those of the file that this calibrator was loaded from are kept.
+            loaded calibrator. Without it, a loaded calibrator keeps the notes of its file.
         overwrite : bool
-            Whether a file that exists may be replaced.
+            Whether to replace an existing file.
         """
         loaders.load("save")(model_of(self), path, metadata=metadata, overwrite=overwrite)
 
@@ -665,7 +664,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
 
         With output="probabilities" it is `predict_proba`, which is the default of `to_onnx` and `temperance
         export`.
-        `dim` is the axis of the classes: 1 for the (N, K, H, W) logits of pixels; by default that of the fit.
+        `dim` is the axis of the classes: 1 for the (N, K, H, W) logits of pixels; by default the fit's.
         """
         model = model_of(self)
         try:

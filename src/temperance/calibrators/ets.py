@@ -81,7 +81,7 @@ class EnsembleTemperatureScaling(Calibrator):
         objective = data.objective(LogMixture if self.loss == "nll" else BrierMixture)
         low, high = np.log(limits_around(temperature))
         bounds = np.array([low, 0.0, 0.0]), np.array([high, 1.0, 1.0])
-        # The loss may have several optima: one near temperature scaling, and one where the uniform component
+        # The loss can have several optima: one near temperature scaling, and one where the uniform component
         # compensates for a sharp tempered one (noisy labels). At u = 0, q has no effect, so try both of
         # its ends.
         middle = np.array([np.log(temperature), 0.0, 0.0])

@@ -26,7 +26,7 @@ from temperance.formulas.fit_record import BASELINE_SHARES, Baseline, FitRecord,
 from temperance.formulas.model import Model
 from temperance.inputs.validation import warn_of_probabilities
 
-# Rows that the digest and the baseline are computed from, and how many logits they may have.
+# Rows that the digest and the baseline are computed from, and how many logits they have at most.
 HASHED_ROWS, HASHED_LOGITS = 4096, 1 << 18
 BASELINE_ROWS, MIN_BASELINE_ROWS, BASELINE_LOGITS = 4096, 1024, 1 << 20
 EVALUATED_LOGITS = 1 << 18  # at a time: three arrays of 2 MB in float64

@@ -41,7 +41,7 @@ from temperance.formulas.hnlts import (
 from temperance.formulas.model import Model
 from temperance.inputs.validation import check_choice, check_unmasked
 
-# With few rows the likelihood can have several optima: that of HTS, and of LTS and HnLTS.
+# With few rows the likelihood can have several optima: one limit for HTS, one for LTS and HnLTS.
 FEW_ROWS = 100
 FEW_ROWS_FOR_CLASSES = 4096
 # From fits with other limits of T(z), by these factors, and with weights so many times as large, most fits
@@ -73,7 +73,7 @@ def log_normalised_entropy(rows: LogitRows) -> Vector:
 
 
 def _tilted_starts(level: float, data: FitData) -> list[list[Vector]]:
-    """Return, for each slope, predictors that cross `level`, or a value near it, at low and high entropy."""
+    """Return, per slope, predictors that cross `level`, or a value near it, at low and high entropy."""
     centres = data.quantiles(_entropy_and_weights, CROSSINGS, 0.0).values
     levels = [(centre, level + shift) for centre in centres for shift in (-1.0, 0.0, 1.0)]
     return [[np.array([at - slope * centre, slope]) for centre, at in levels] for slope in SLOPES]
@@ -94,7 +94,7 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
     Parameters
     ----------
     solver : "exact" or "sgd"
-        Fisher scoring to an optimum, with up to 4096 rows the best from several starts; or the paper's own
+        Fisher scoring to an optimum, with up to 4,096 rows the best from several starts; or the paper's own
         stochastic gradient descent: the reference that the exact solver is compared with, far slower.
     """
 
@@ -117,7 +117,7 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
             data.require_in_memory("solver='sgd' draws rows at random")
         if data.positions and self.formula_type.uses_logits:
             raise InputError(
-                f"{type(self).__name__} has a weight for each class, so columns must be classes; found "
+                f"{type(self).__name__} has one weight per class, so columns must be classes; found "
                 "positions. Use bayes, ts or hts."
             )
         if self.formula_type.uses_logits:
@@ -149,7 +149,7 @@ class LinearPredictorCalibrator(TemperatureCalibrator):
         )
 
     def _solve(self, objective: Objective, start: Vector, data: FitData, link: Softplus) -> Solution:
-        """Return the best optimum found: with few rows there may be several."""
+        """Return the best optimum found: with few rows there can be several."""
         first = solve(objective, start, data.n_rows)
         starts: list[Vector] = []
         if self.formula_type.uses_logits and data.n_rows <= FEW_ROWS_FOR_CLASSES:

@@ -32,7 +32,7 @@ from temperance.inputs.validation import check_priors
 
 MAX_CLASSES = 4096  # their K x K Hessian fits in memory
 LARGE_ERROR = 0.1  # standard error of a frequency, in absolute terms
-TIMES_LABELLED = 3.0  # ... and relative to that of as many labelled rows
+TIMES_LABELLED = 3.0  # ... and relative to the error with as many labelled rows
 SAMPLED_ROWS_PER_CLASS = 100  # enough for mean probabilities within 10%
 MAX_NAMED = 5  # classes listed in a message
 
@@ -43,7 +43,7 @@ def adapt_to_rows(model: Model, logits: Any, from_probs: bool | None = None) -> 
     _check_classes(model.n_classes, fitted)
     rows = _open_rows(replace(model, log_prior_ratio=None), *logits_for(model, logits, from_probs))
     if not rows.n_rows:
-        raise InputError("adapt needs unlabelled rows; found none. Pass the logits of some.")
+        raise InputError("adapt needs unlabelled rows, and there are none. Pass the logits of some.")
     expected = _expected_frequencies(model, fitted)
     estimate = _relative_to(fitted, expected, estimate_frequencies(rows, expected))
     _warn(estimate, fitted, rows.n_rows)
@@ -77,7 +77,7 @@ def frequencies_at_fit(model: Model) -> LabelFrequencies:
 
 
 def _expected_frequencies(model: Model, fitted: LabelFrequencies) -> LabelFrequencies:
-    """Return the frequencies that an estimate would give for rows like those of the fit.
+    """Return the frequencies that an estimate would give for rows like the fit's.
 
     With a class bias, these are the label frequencies. Without, they are the mean probabilities: otherwise a
     class whose probabilities are too high everywhere would look like a shift. If the sample has few rows
@@ -208,7 +208,7 @@ def frequency_changes(model: Model) -> list[FrequencyChange]:
 def describe_adaptation(model: Model, names: Sequence[object]) -> str:
     """Say in one line which class frequencies changed most, if those at fit are known."""
     if model.class_counts is None:
-        return "adapted to class frequencies other than those of the fit"
+        return "adapted to class frequencies that differ from the fit's"
     listed = [
         f"{on_one_line(names[change.column])} {change}" for change in frequency_changes(model)[:MAX_NAMED]
     ]

@@ -60,11 +60,11 @@ class _Network:
 class ParametrizedTemperatureScaling(TemperatureCalibrator):
     """PTS: a temperature computed by a small network from the largest logits, in descending order.
 
-    The row mean is subtracted and each input is standardised. The exact optimum overfits even 5000 rows, so
+    The row mean is subtracted and each input is standardised. The exact optimum overfits even 5,000 rows, so
     the network has a Gaussian prior: every weight ~ N(its random start, 1/weight_decay), the last layer's
     around 0. With few rows PTS is close to TS, and more rows make it more flexible. The default was chosen
     on public tasks: among (3, 10, 30, 100) for the hidden and (3, 10, 30) for the last layer, 30 and 30
-    had the best mean test NLL at 5000 rows, and at 200 and 1000 rows one within 0.001 of the best.
+    had the best mean test NLL at 5,000 rows, and at 200 and 1,000 rows one within 0.001 of the best.
     `weight_decay=0` is the paper's PTS. T(z) stays within a factor of 10 of the best single temperature.
 
     Parameters

@@ -115,7 +115,7 @@ class Method:
         return _found("formulas", self.formula_class)
 
     def __call__(self, **options: Any) -> Any:
-        """Build an unfitted calibrator; the options given here override those of the key."""
+        """Build an unfitted calibrator; the options given here override the key's."""
         return self.build(**{**self.options, **options})
 
     @property
@@ -133,7 +133,7 @@ class Method:
 
     @property
     def supports_masked_classes(self) -> bool:
-        """Whether -inf may mark an impossible class."""
+        """Whether -inf can mark an impossible class."""
         return self._says("supports_masked_classes")
 
     @property
@@ -143,7 +143,7 @@ class Method:
 
     @property
     def is_random(self) -> bool:
-        """Whether two fits to the same rows may differ by their random seed."""
+        """Whether two fits to the same rows can differ by their random seed."""
         return hasattr(self(), "random_state")
 
     def seeded(self, random_state: int) -> Any:
@@ -254,7 +254,7 @@ def make_calibrator(key: str, **options: Any) -> Calibrator:
     key : str
         One of `CALIBRATORS`.
     **options
-        Options of its class; they override those of the key.
+        Options of its class; they override the key's.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """The best single temperature: TS itself, and the reference that every other method stays near.
 
-A function T(z) may go to 0 or to infinity on rows that happen to be all correct or all wrong; such a T is
+A function T(z) can go to 0 or to infinity on rows that happen to be all correct or all wrong; such a T is
 noise, and can be very wrong on the next row. All methods therefore keep T(z) within a factor
 of `RANGE_FACTOR` of the best single temperature. On data that determine T(z) the limits do not bind, so for
 many rows a subsample of a few thousand is enough to set them.
@@ -30,7 +30,7 @@ from temperance.core.solution import Solution
 SCALE_ROWS, START_ROWS = 512, 4096
 # A subsample with as many rows right, and as many wrong, shows whether the likelihood has a maximum.
 MIN_RIGHT_AND_WRONG = 10
-# Chosen on the public tasks among 4, 10, 20, 50 and 1000: with all rows, 10 changes nothing for a network;
+# Chosen on the public tasks among 4, 10, 20, 50 and 1,000: with all rows, 10 changes nothing for a network;
 # with 50 or 200 rows it reduces the loss of methods that diverge by a factor of up to a thousand.
 RANGE_FACTOR = 10.0
 
@@ -82,7 +82,7 @@ class SingleTemperatureFit:
 
 
 def fit_single_temperature(data: FitData, *, exact: bool) -> SingleTemperatureFit:
-    """Fit one temperature: to all rows if `exact`, else to a subsample with enough rows right and wrong."""
+    """Fit one temperature: to all rows if `exact`, else to a subsample with enough correct and wrong rows."""
     step, n_rows = data.n_rows // START_ROWS, data.n_rows
     if not exact and step >= 4:
         some = data.every(step)
@@ -168,7 +168,7 @@ def _slope(beta: float, rows: LogitRows, weights: Vector | None) -> tuple[Vector
 
 
 def right_and_wrong(rows: LogitRows, weights: Vector | None) -> tuple[NDArray[np.intp]]:
-    """Return how many rows with weight are right (no logit above the label's), and how many are wrong."""
+    """Return how many rows with weight are correct (no logit above the label's), and how many are wrong."""
     right = rows.label_gap == 0
     if weights is not None:
         right = right[weights > 0]

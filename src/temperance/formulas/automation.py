@@ -1,4 +1,4 @@
-"""From calibrated probabilities to decisions, with NumPy alone: by a confidence threshold, or by costs.
+"""From calibrated probabilities to decisions, with only NumPy: by a confidence threshold, or by costs.
 
 A rule (`Automation`) decides on the top class of a row if its probability is above a threshold, or on one
 positive class if its probability is, and leaves the other rows to a person. `temperance.decisions` finds the
@@ -80,7 +80,7 @@ class Automation:
     rows : int
         How many held-out rows it was found on.
     groups : int or None
-        How many groups they form, if rows of a group may depend on each other.
+        How many groups they form, if rows of a group can depend on each other.
     rows_needed : int or None
         Without a threshold: about how many rows like these would support one. None if these rows do not show
         that more would help.
@@ -172,22 +172,22 @@ def decide(
         decisions, expected = least_cost(rows, check_costs(costs, rows.shape[-1]))
         return (decisions, expected) if return_costs else decisions
     if return_costs:
-        raise InputError("return_costs is about costs; found none. Pass costs, or leave it out.")
+        raise InputError("return_costs needs costs. Pass costs, or leave out return_costs.")
     rule = model.automation
     if rule is None:
         raise InputError(
-            "decide needs a rule or costs; found neither. Find a rule with cal.automate(logits, labels), "
-            "or pass costs."
+            "decide needs a rule or costs, and the calibrator has no rule. Find a rule with "
+            "cal.automate(logits, labels), or pass costs."
         )
     return rule.decide(rows)
 
 
 def check_costs(costs: ArrayLike, n_classes: int) -> Matrix:
-    """Return the costs as float64: a row for each class, a column for each decision."""
+    """Return the costs as float64: one row per class, one column per decision."""
     given = as_numpy(costs)
     wanted = (
-        f"costs must be a matrix with a row for each of {n_classes} true classes and a column for each "
-        "decision, the classes first"
+        f"costs must be a matrix with {n_classes} rows, one per true class, and one column per decision, "
+        "the classes first"
     )
     if given.dtype.kind not in "fiub":
         raise InputError(f"{wanted}; found {given.dtype}.")

@@ -1,8 +1,8 @@
 """What a caller hands over as (N, K) logits, labels and weights, and results in the container of the logits.
 
-NumPy arrays and memory maps are used directly; bfloat16 as its bits; a tensor through its shared memory; a
-DataFrame through its array. Dask collections stay where they are. Results for a tensor are a tensor again,
-otherwise an array.
+NumPy arrays and memory maps are used directly, bfloat16 as integers of 16 bits, a tensor through its shared
+memory, and a DataFrame through its array. Dask collections stay where they are. Results for a tensor
+are a tensor again, otherwise an array.
 
 A calibrator sees (rows, K) whatever the shape: pixels have logits (N, K, H, W) with the classes in axis 1,
 tokens (N, T, K) with the classes last, and (N,) or (N, 1) logits of a binary classifier are columns [0, z].
@@ -159,11 +159,11 @@ def open_labelled(
     opened = open_logits(logits, dim)
     values, names = opened.values, names_of(logits, classes, opened.values.shape[1])
     if len(values) == 0:
-        raise InputError("fit needs labelled rows; found none. Pass the logits of a validation set.")
+        raise InputError("fit needs labelled rows, and there are none. Pass the logits of a validation set.")
     if classes is None and names is not None and not isinstance(values, BFloat16):
         for name, why in doubtful_columns(tuple(map(str, names)), values[:MAX_COMPARED_ROWS]).items():
             raise InputError(
-                f"column {name!r} may not be the logits of a class: {why}. Drop the column, or pass "
+                f"column {name!r} might not be the logits of a class: {why}. Drop the column, or pass "
                 "classes=[...] with the names of all columns if it is one."
             )
     beside = Beside.open(opened, len(values), labels, sample_weight, groups, by, ignore_index=ignore_index)
@@ -179,7 +179,7 @@ def open_labelled(
 
 @dataclass(frozen=True, eq=False)
 class Beside:
-    """What a caller hands over beside scores, one value for each row that is not to be ignored."""
+    """What a caller hands over beside scores, one value per row that is not to be ignored."""
 
     labels: NDArray[Any]
     weights: NDArray[Any] | None
@@ -204,8 +204,8 @@ class Beside:
     ) -> Beside:
         """Open what has the shape of the scores without their classes; `opened` is None for (N, K) and (N,).
 
-        Groups and the values of `by` may also be those of images or texts, for all of their rows. There may
-        be no labels; then no row is ignored.
+        Groups and the values of `by` can also be given per image or text, for all of its rows. Without
+        labels, no row is ignored.
         """
 
         def one_per_row(values: Any, name: str) -> Any:
@@ -276,21 +276,21 @@ def as_numpy(values: Any) -> NDArray[Any]:
         return np.asarray(values)
     except ValueError:
         found = "lists of different lengths"
-        raise InputError(f"labels and weights must be one for each row; found {found}.") from None
+        raise InputError(f"labels and weights must be one per row; found {found}.") from None
 
 
 def _refuse(values: Any) -> None:
     """Raise for containers that NumPy would convert silently, and wrongly or slowly."""
     if _is_dask(values):
         raise InputError(
-            "the numbers must be in memory here; found a Dask collection. Pass its .compute(), or that of "
-            "the part needed."
+            "the numbers must be in memory here; found a Dask collection. Call .compute() on it, or on the "
+            "part needed."
         )
     masked = sys.modules.get("numpy.ma")  # without it, there are no masks, and importing it takes long
     if masked is not None and isinstance(values, masked.MaskedArray) and masked.is_masked(values):
         raise InputError(
             "arrays must not be masked, since NumPy's mask would be lost; found "
-            f"{masked.count_masked(values)} masked numbers. Drop their rows. In logits, -inf may mark an "
+            f"{masked.count_masked(values)} masked numbers. Drop their rows. In logits, -inf can mark an "
             "impossible class: logits.filled(-np.inf)."
         )
 
@@ -330,7 +330,7 @@ def _unwrap(logits: Any) -> NDArray[Any] | BFloat16:
 
 
 def _advice_on_type(array: NDArray[Any]) -> str:
-    scores = "Pass the classifier's scores, one column for each class."
+    scores = "Pass the classifier's scores, one column per class."
     if array.dtype.kind not in "OUS":
         return scores
     try:
@@ -343,7 +343,7 @@ def _advice_on_type(array: NDArray[Any]) -> str:
 def wrap_like(given: Any, result: NDArray[Any]) -> Any:
     """Return a tensor on the same device and, if both are floating point, of the same type.
 
-    With the same shape it has the same order in memory, too.
+    With the same shape it also has the same order in memory.
     """
     if not _is_tensor(given):
         return result
@@ -376,7 +376,7 @@ def check_column_names(
     found, wanted = column_names(logits), list(expected)
     if found is None or found.tolist() == wanted:
         return
-    must = f"the columns must be those of the fit, in their order: {listed(wanted)}"
+    must = f"the columns must match the fit's, in their order: {listed(wanted)}"
     missing = [name for name in wanted if name not in found]
     if not missing:
         other = "others among them" if len(found) > len(wanted) else "another order"

@@ -18,7 +18,7 @@ MAX_VALUES = 1000  # of rows that are scored separately: a table that nobody rea
 
 
 def check_groups(groups: Any, n_rows: int, *, at_least: int = MIN_GROUPS) -> NDArray[np.intp]:
-    """Return the group of each row as a number from 0 on; ids may be numbers or text.
+    """Return each row's group as a number, counted from 0; ids can be numbers or text.
 
     Examples
     --------

@@ -28,13 +28,13 @@ def check_labels(
     """Return the column of each row's label: an index from 0 to n_classes - 1, or one of the class names.
 
     Whole numbers are indices, unless the names are whole numbers themselves: 3, 5 and 7, or 1.0 and 2.0. If
-    only some names are, a number may mean two columns, and is refused. Floats, as for BCEWithLogitsLoss, must
-    be whole numbers.
+    only some names are, a number can mean two columns and raises an error. Floats, as for
+    BCEWithLogitsLoss, must be whole numbers.
     """
     array = np.asarray(labels)
     if array.shape == (n_rows, 1):  # as the head of a binary classifier
         array = array[:, 0]
-    wanted = f"labels must be integer column indices from 0 to {n_classes - 1}, one for each row"
+    wanted = f"labels must be integer column indices from 0 to {n_classes - 1}, one per row"
     if array.shape != (n_rows,):
         raise InputError(f"{wanted}; found {_wrong_shape(array, n_rows)}")
     if array.dtype.kind in "fO":
@@ -43,7 +43,7 @@ def check_labels(
         if names is None:
             raise _nameless(array, n_classes)
         wanted = "every label must be the name of a class"
-        advice = "Correct the names, or pass those of the columns in their order."
+        advice = "Correct the names, or pass the columns' names in their order."
         return _columns_of(array.astype(str), list(map(str, names)), wanted, advice)
     if array.dtype.kind == "f":
         broken = array[(array != np.trunc(array)) | (np.abs(array) >= MAX_INDEX)]
@@ -63,7 +63,7 @@ def check_labels(
         if doubtful.size:
             raise InputError(
                 "labels must be text if only some class names are whole numbers; found "
-                f"{int(array[doubtful[0]])}, which may be an index or a name,",
+                f"{int(array[doubtful[0]])}, which could be an index or a name,",
                 rows=doubtful,
                 advice="Pass the names as text.",
             )
@@ -101,7 +101,7 @@ def _whole_number(name: str | int) -> int | None:
 
 def check_classes(classes: Any, n_classes: int) -> Names:
     """Return the given names of the columns, checked."""
-    wanted = f"classes must be a list of {n_classes} different names, one for each column in their order"
+    wanted = f"classes must be a list of {n_classes} different names, one per column in their order"
     ordered = isinstance(classes, Iterable) and not isinstance(classes, (str, Set))
     names = [_plain_name(name) for name in classes] if ordered else []
     if not (all(isinstance(name, str) for name in names) or all(isinstance(name, int) for name in names)):
@@ -145,7 +145,7 @@ def _wrong_shape(array: NDArray[Any], n_rows: int) -> str:
         )
     if array.dtype.kind in "fiub" and (array.sum(axis=1) != 1).any():
         return (
-            f"shape {array.shape}, where a row may have several true classes or none. This is a multi-label "
+            f"shape {array.shape}, where a row can have several true classes or none. This is a multi-label "
             "problem: calibrate each class as a separate binary problem, with logits[:, k] and labels[:, k]."
         )
     return f"shape {array.shape}, like one-hot rows. Pass labels.argmax(axis=1)."
@@ -176,7 +176,7 @@ def _without_objects(array: NDArray[Any]) -> NDArray[Any]:
 def _is_missing(label: object) -> bool:
     if label is None or (isinstance(label, float) and label != label):
         return True
-    return type(label).__name__ in ("NAType", "NaTType")  # pandas types; pandas may not be installed
+    return type(label).__name__ in ("NAType", "NaTType")  # pandas types; pandas might not be installed
 
 
 def _checked_indices(array: NDArray[Any], n_classes: int, wanted: str) -> NDArray[np.intp]:
@@ -217,7 +217,7 @@ def _nameless(array: NDArray[Any], n_classes: int) -> InputError:
         )
     if len(different) > n_classes:
         return InputError(
-            f"labels must name {n_classes} classes at most, one for each column; found {len(different)} "
+            f"labels must name {n_classes} classes at most, one per column; found {len(different)} "
             f"names: {listed(different)}. Check that labels and columns match."
         )
     if set(map(str.lower, different)) <= _MARKS.keys() and n_classes == len(different) == 2:

@@ -174,7 +174,7 @@ def check_probabilities(probs: Any, *, renormalise: bool | None = None) -> NDArr
     if array.ndim not in (1, 2) or (array.ndim == 2 and array.shape[1] < 2):
         raise InputError(f"{wanted}, or (N,) for the second of two classes; found shape {array.shape}.")
     if len(array) == 0:
-        raise InputError(f"{wanted}; found no rows.")
+        raise InputError(f"{wanted}, with at least one row; found shape {array.shape}.")
     if renormalise:
         array = divide_by_sums(array)
     table = array.reshape(len(array), -1)
@@ -214,7 +214,7 @@ def divide_by_sums(array: NDArray[Any]) -> NDArray[np.floating[Any]]:
     bad = np.flatnonzero(~((array >= 0).all(axis=1) & (sums > 0) & np.isfinite(sums)))
     if bad.size:
         raise InputError(
-            "to be divided by its sum, a row must have finite numbers from 0 on, and one above 0; found "
+            "to be divided by its sum, a row must have finite numbers >= 0, and one above 0; found "
             f"{excerpt(array[bad[0]].tolist())}",
             rows=bad,
             advice="If these are logits, pass them where logits are expected.",

@@ -83,7 +83,7 @@ def check_max_entropy(entropy: Any) -> None:
 
 def check_logits_shape(values: NDArray[Any] | BFloat16) -> None:
     """Raise unless `values` has the shape of logits: (N, K) with K >= 2, or (N,) for two classes."""
-    wanted = "logits must be an (N, K) array, one row for each prediction and one column for each class"
+    wanted = "logits must be an (N, K) array, one row per prediction and one column per class"
     shape = values.shape
     if len(shape) not in (1, 2):
         raise InputError(
@@ -138,7 +138,7 @@ def warn_of_probabilities(values: NDArray[Any] | BFloat16, *, refuse: bool = Fal
 def doubtful_columns(names: Sequence[str], rows: NDArray[Any]) -> dict[str, str]:
     """Return columns of a table that are hardly the logits of a class, and why.
 
-    Their name means something else; or their numbers, unlike other columns, are whole or all
+    Their name means something else; or their numbers, unlike in other columns, are whole or all
     the same. A column of zeros can be a reference class. `rows` can be empty, if the names are to decide.
     """
     found = {
@@ -158,7 +158,7 @@ def doubtful_columns(names: Sequence[str], rows: NDArray[Any]) -> dict[str, str]
                 for name, is_so, column in zip(names, holds, finite, strict=True)
                 if is_so and column.any()
             ]
-            found = dict.fromkeys(alike, f"{why}, unlike those of other columns") | found
+            found = dict.fromkeys(alike, f"{why}, unlike in other columns") | found
     return found
 
 
@@ -255,7 +255,7 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray
     """Return the weights as float64, or None if there are none."""
     if sample_weight is None:
         return None
-    wanted = "sample_weight must be one finite number >= 0 for each row, not all of them 0"
+    wanted = "sample_weight must be one finite number >= 0 per row, not all of them 0"
     given = np.asarray(sample_weight)
     if given.dtype.kind not in "fiub":
         raise InputError(f"{wanted}; found {given.dtype}.")

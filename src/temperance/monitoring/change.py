@@ -2,7 +2,7 @@
 
 The model is softmax(beta log p + b), p the calibrated probabilities. Its maximum-likelihood estimate is one
 step of Fisher scoring from beta = 1 and the remaining b of the fit itself, so sums over rows are enough. The
-fit used a finite sample, too: with n rows now and m rows then, variances grow by a factor of 1 + n / m.
+fit also used a finite sample: with n rows now and m rows then, variances grow by a factor of 1 + n / m.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from temperance.monitoring.gaps import CONFIDENCE, gap_of
 from temperance.monitoring.sums import LabelledSums, Limits
 
 KEEP, WATCH, ADAPT, REFIT, INSPECT, LABEL = "keep", "watch", "adapt", "refit", "inspect", "label"
-"""Actions: do nothing; check more labels; adapt to other class frequencies; fit again; inspect the rows,
-whose columns or labels are probably others; label rows first."""
+"""Actions: do nothing, check more labels, adapt to other class frequencies, fit again, inspect the rows
+(their columns or labels have probably changed), or label rows first."""
 
 ADEQUATE = 0.01  # level at which a simpler explanation is rejected
 MAX_CLASSES_TOLD = 5
-REMAINING = 3  # a new fit may leave an uncertainty of a third of the change
+REMAINING = 3  # a new fit is allowed an uncertainty of a third of the change
 MIN_LABELS = 20
 MAX_LABELS = 1_000_000  # more would settle nothing in practice
 SINGULAR = 1e-10  # a smaller eigenvalue, relative to the largest, counts as 0
@@ -188,7 +188,7 @@ def _log_beta(score: Vector, information: Vector) -> tuple[float, float]:
 def _explain(
     score: Vector, sums: LabelledSums, limits: Limits, inflation: float, gap: tuple[float, float]
 ) -> str:
-    """Return the simplest change whose likelihood is not significantly below that of both.
+    """Return the simplest change whose likelihood is not significantly below the likelihood of both.
 
     While the gap is within its limits, class frequencies suffice, and while the frequencies are, confidence
     does: one step of Fisher scoring mistakes a part of a large change of the one for a change of the other.
@@ -209,7 +209,7 @@ def _explain(
     free = np.linalg.matrix_rank(information[1:, 1:], hermitian=True)
     most_by_chance = chi2.ppf(1 - ADEQUATE, max(int(free), 1))
     confidence_suffices = without_classes <= most_by_chance
-    if information[0, 0] > 0:  # a change of confidence alone may leave the frequencies within their limits
+    if information[0, 0] > 0:  # if only confidence changed, the frequencies might stay within their limits
         left = score[1:] - information[1:, 0] * score[0] / information[0, 0]
         low, high = (
             sums.rows * np.bincount(limits.class_groups, end[1:]) for end in (limits.low, limits.high)
@@ -233,7 +233,7 @@ def _inverse(information: Vector) -> Vector:
 
 
 def _class_changes(sums: LabelledSums, limits: Limits) -> tuple[ClassChange, ...]:
-    """Return the classes that changed most, with intervals of their ratios: those of Poisson counts."""
+    """Return the classes that changed most, with Poisson intervals of their ratios."""
     n, found = sums.rows, sums.labels
     expected = np.maximum(sums.probabilities + n * limits.at_fit[1:], 1e-9 * n)
     variance = np.maximum(sums.squares[1:], expected / max(n, 1)) * (1 + n / limits.fit_rows)
@@ -294,7 +294,7 @@ def labels_needed(of: str, variance: float, uncertainty: float) -> Labels:
 
 
 def labels_to_alarm(sums: Sequence[LabelledSums], checks: int, limits: Limits, alpha: float) -> Labels | None:
-    """Return about how many more labels raise the alarm if they are like those of the last checks.
+    """Return about how many more labels like the last checks' raise the alarm.
 
     None if no number up to `MAX_LABELS` does.
     """

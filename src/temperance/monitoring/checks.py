@@ -59,7 +59,7 @@ from temperance.monitoring.sums import TOLERANCE, Limits, PredictionSums, allowe
 ALPHA = 0.05
 """Probability of a false alarm over all checks."""
 
-MIN_RECOGNISED = 20  # distinct rows: fewer may equal earlier ones by chance
+MIN_RECOGNISED = 20  # distinct rows: fewer might equal earlier ones by chance
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +69,8 @@ class Check:
     Attributes
     ----------
     action : {"keep", "watch", "adapt", "refit", "inspect", "label"}
-        What to do: nothing; check more labels; adapt to other class frequencies; fit again; inspect the rows,
-        whose columns or labels are probably others; label rows.
+        What to do: nothing, check more labels, adapt to other class frequencies, fit again, inspect the rows
+        (their columns or labels have probably changed), or label rows.
     groups : bool
         Whether groups are counted instead of rows: a group counts as one row, with the means of its rows.
         All numbers of rows are then numbers of groups.
@@ -89,15 +89,17 @@ class Check:
     gap_limits : tuple of two floats
         The allowed confidence minus accuracy: tolerance, gap at the fit, and uncertainty of the fit.
     gaps : tuple of Gap
-        The last labelled check, then each back to the last good one, up to five; checks together that are
-        outside the allowed range; all checks. A check is good if its gap is within the allowed range.
+        The last labelled check and the ones before it, back to the last good one, up to five. Then checks
+        that are outside the allowed range together, and all checks. A check is good if its gap is
+        within the allowed range.
     recheck : Gap or None
         The gap of these rows, if they were counted before and are not among `gaps`.
     expected_accuracy : tuple of three floats or None
         Mean confidence of rows without labels, with a 95% interval of their accuracy if the calibrator
         still holds; None with labels.
     change : Change or None
-        What labelled rows say, since the check at which the change is most visible; None without labels.
+        How the calibration of labelled rows changed, since the check at which the change is most visible;
+        None without labels.
     since : str or None
         Date of the check at which these rows begin.
     frequencies : (K,) array or None
@@ -115,7 +117,7 @@ class Check:
     class_names : tuple of str
         Names of the classes.
     by_group : CalibrationByGroup or None
-        Calibration for each value of `by`, in the rows of this check alone.
+        Calibration per value of `by`, in the rows of this check only.
     limits : Limits
         The allowed mean residuals, of the gap and of each class.
     records : tuple of Record
@@ -184,12 +186,12 @@ class Check:
 
     @property
     def sentences(self) -> list[str]:
-        """The result in words, the verdict first."""
+        """The sentences of the result, the verdict first."""
         return words.sentences(self)
 
     @property
     def words(self) -> str:
-        """The result in words."""
+        """The result as text."""
         return " ".join(self.sentences)
 
     def __str__(self) -> str:
@@ -240,7 +242,7 @@ def check(
 
     With labels, the test is an e-process: check as often as you like, and stop whenever you like; the
     probability of a false alarm over all checks is at most `alpha`. Without labels, the predictions are
-    compared with those at the fit, which cannot show how often they are right.
+    compared with the fit's, which cannot show how often they are correct.
 
     Parameters
     ----------
@@ -258,7 +260,7 @@ def check(
         logits have more than two, such as images. All checks of a history have groups, or none has.
     by : (N,) values, optional
         Values for which the calibration of labelled rows is shown separately, such as the hospital, as in
-        `metrics.evaluate`: `by_group` of the result. It is about these rows alone, not about the history.
+        `metrics.evaluate`: `by_group` of the result. It covers only these rows, not the history.
     history : path, optional
         File of earlier checks, to which this one is appended; created if missing. The evidence continues
         from it.
@@ -268,7 +270,7 @@ def check(
     alpha : float
         Probability of a false alarm over all checks.
     dim : int, optional
-        The axis of the classes; by default that of the fit.
+        The axis of the classes; by default the same as in the fit.
     ignore_index : int, optional
         Label of rows to leave out, such as pixels without a class.
     name : str
@@ -332,7 +334,7 @@ def check_labelled(
     """Check rows whose labels are among these class names; without names, labels are column indices.
 
     Labels that a file reader has turned into columns must not be looked up among the names of the
-    calibrator's classes: these may be whole numbers, too.
+    calibrator's classes, which can also be whole numbers.
     """
     check_number("alpha", alpha, "between 0 and 0.5, such as 0.05", lambda a: 0 < a <= 0.5)
     limits = allowed(model, tolerance)
@@ -340,7 +342,7 @@ def check_labelled(
     check_kind(model, opened.values, from_probs)
     check_columns(model, opened.shape, opened.dim)
     if not len(opened.values):
-        raise InputError("check needs rows; found none. Pass the logits of at least one row.")
+        raise InputError("check needs rows, and there are none. Pass the logits of at least one row.")
     values, columns, beside = _open_beside(opened, labels, names, sample_weight, groups, by, ignore_index)
     weights, together = check_sample_weight(beside.weights, len(values)), beside.groups
     _warn_of_rows(model, values, columns, together)
@@ -408,7 +410,7 @@ def _open_beside(
 ) -> tuple[NDArray[Any] | BFloat16, Indices | None, Beside]:
     """Return the rows that are not to be ignored: values, labels as columns, and what else they have.
 
-    A check may have a single group: a history has others.
+    A check can have a single group: a history has others.
     """
     if by is not None and labels is None:
         raise InputError("by needs labels, which show where the calibrator is wrong. Pass labels.")
@@ -428,7 +430,7 @@ def _open_beside(
 def _warn_of_rows(
     model: Model, values: NDArray[Any] | BFloat16, columns: Indices | None, groups: Indices | None
 ) -> None:
-    """Warn of rows without the groups that those of the fit had, and of the rows of the fit."""
+    """Warn if the rows lack groups and the fit had them, and if they are the rows of the fit."""
     if model.n_groups is not None and groups is None:
         fact = f"the rows of the fit were in {model.n_groups:,} groups; found rows without groups."
         advice = "If these rows belong together too, chance is larger than the check assumes: pass groups."
@@ -457,7 +459,7 @@ def _check_same(pending: Record, record: Record, path: Path | None) -> None:
     if record.calibrator != pending.calibrator:
         raise InputError(
             f"{path} must be a history of this calibrator; found checks of another one (the first on "
-            f"{date}). Begin a new history for each calibrator."
+            f"{date}). Begin a new history per calibrator."
         )
     own, found = (
         (len(one.predictions.predicted), len(one.predictions.confidence)) for one in (pending, record)
@@ -488,7 +490,7 @@ def _check_same(pending: Record, record: Record, path: Path | None) -> None:
 def _differ(values: Any) -> bool:
     """Say whether enough rows differ that another set of rows would not equal them by chance.
 
-    The rows of a classifier that is stuck, or of a tree, may.
+    The rows of a stuck classifier, or of a tree, might.
     """
     distinct: set[bytes] = set()
     for z, *_ in read_blocks(values):
@@ -502,7 +504,7 @@ def _differ(values: Any) -> bool:
 def _has_same_rows(pending: Record, record: Record) -> bool:
     """Say whether a check of the same logits has counted these rows: same name, and no other labels.
 
-    Another name or other labels are other rows, even with the same logits: a classifier may be stuck.
+    Another name or other labels mean other rows, even with the same logits: a classifier can be stuck.
     """
     known = pending.labelled is None or (
         record.labelled is not None and record.labels_digest in ("", pending.labels_digest)

@@ -1,4 +1,4 @@
-"""The evidence that a calibrator has changed: an e-process, which may be checked as often as you like.
+"""The evidence that a calibrator has changed: an e-process, which you can check as often as you like.
 
 Bets are placed against the means of residuals. A row with residual r multiplies the capital of the bet lambda
 against means of at most m by
@@ -10,7 +10,7 @@ means of at least m are bets with -r and -m. The product over rows is at least
 
     exp(lambda sum xi - psi(lambda) sum xi^2),   psi(l) = -log(1 - l) - l
 
-(Fan, Grama and Liu, 2015), which needs two sums in total instead of one for each bet. With many classes, this
+(Fan, Grama and Liu, 2015), which needs two sums in total instead of one per bet. With many classes, this
 bound is used.
 
 The capital of a bet is a nonnegative supermartingale that starts at 1 while the means of the residuals are
@@ -41,7 +41,7 @@ Array = NDArray[np.float64]
 
 BETS = np.geomspace(0.005, 0.8, 12)
 MAX_EXACT = 1 + 32
-"""Largest number of residuals whose bets are summed; with more, only those of the gap are."""
+"""Largest number of residuals whose bets are summed; with more, only the bets on the gap are."""
 
 ALL_STARTS = 16  # each of the first checks begins a window
 STARTS_PER_OCTAVE = 8  # then this many checks of each doubling do

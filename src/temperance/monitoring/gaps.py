@@ -1,4 +1,4 @@
-"""The gap of the last checks, with intervals, which may be outside the allowed range before an alarm.
+"""The gap of the last checks, with intervals, which can be outside the allowed range before an alarm.
 
 An alarm stays valid however often one looks, and that takes rows. Until then, an interval of the gap that
 lies outside the allowed range is a reason to watch the calibrator: of the last checks each by itself, of the
@@ -20,7 +20,7 @@ from temperance.monitoring.sums import LabelledSums, Limits, PredictionSums
 
 CONFIDENCE = 0.95  # of all intervals
 QUANTILE = float(norm.ppf((1 + CONFIDENCE) / 2))
-LAST = 3  # checks that are judged together
+LAST = 3  # checks that are tested together
 MAX_LISTED = 5  # checks since the last good one that are told one by one
 
 
@@ -111,7 +111,7 @@ def _sums_of_gap(sums: LabelledSums) -> tuple[float, float, float, float]:
 def expected_accuracy(sums: PredictionSums, limits: Limits) -> tuple[float, float, float]:
     """Return the mean confidence of rows, and an interval of their accuracy, if the calibrator still holds.
 
-    The gap at the fit is uncertain, too. An added row of variance 1 keeps the interval wide for few rows.
+    The gap at the fit is also uncertain. An added row of variance 1 keeps the interval wide for few rows.
     """
     mean, variance = sums.said / sums.rows, (sums.variance + 1) / (sums.rows + 1)
     half = QUANTILE * float(np.sqrt(variance * (1 / sums.rows + 1 / limits.fit_rows)))

@@ -1,9 +1,9 @@
-r"""A file of checks: JSON Lines, one line for each check, appended only.
+r"""A file of checks: JSON Lines, one line per check, appended only.
 
 A line has the sums, the digests and the evidence so far, as plain JSON. It is written in one piece and
 flushed to disk before the check reports. If the process is killed while writing, the incomplete line is
-recognised, reported and skipped; the next check begins a new line. Two checks at the same time wait for each
-other, from reading the file to appending.
+recognised, reported and skipped; the next check begins a new line. Two checks at the same time take turns,
+from reading the file to appending.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ FIELDS = (
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Record:
-    """One check. Its evidence and its advice are known once it has been judged with the earlier ones.
+    """One check. Its evidence and its advice are known once it has been evaluated with the earlier ones.
 
     Attributes
     ----------
@@ -198,7 +198,7 @@ def _lock(file: BinaryIO) -> None:
 
 
 def _sync_folder(path: Path) -> None:
-    """Make sure that the directory entry of a new file is on disk, too."""
+    """Make sure that the directory entry of a new file is also on disk."""
     if os.name == "posix":
         folder = os.open(path.resolve().parent, os.O_RDONLY)
         try:

@@ -2,7 +2,7 @@
 
 Confidence and entropy: the two-sample Kolmogorov-Smirnov test of the rows against the baseline, evaluated
 only at the quantiles in the calibrator file, which makes it conservative. Predicted classes: Fisher's exact
-test for each class. The rows of this check are tested, and those of the last 2, 4, 8, ... checks.
+test per class. The tests cover the rows of this check, and the rows of the last 2, 4, 8, ... checks.
 Bonferroni's correction covers the tests. Look number s uses a share 1 / (s (s + 1)) of the level, so the
 probability of a false alarm over all looks is at most the level.
 """

@@ -1,14 +1,14 @@
 """The rows of a check as sums, from one pass over their logits, and the limits of these sums.
 
 Without labels: counts of rows by confidence, entropy and predicted class. With labels also sums of the
-residuals. Those of a row with probabilities p, predicted class t and label y are
+residuals. A row with probabilities p, predicted class t and label y has the residuals
 
     -gap       1[y = t] - p_t
     class k    1[y = k] - p_k
 
-All lie in [-1, 1] and have mean 0 if the probabilities are right. Everything else is computed from the sums,
-so checks of any size can be added up. A history keeps them; tables of fields say what a line of it may hold.
-Sums that were changed by hand, or by a disk, are refused. Otherwise they would be counted as evidence.
+All lie in [-1, 1] and have mean 0 if the probabilities are correct. Everything else is computed from the
+sums, so checks of any size can be added up. A history keeps them; tables of fields say what a line of it can
+hold. Reading rejects sums that were changed by hand, or by a disk: they would be counted as evidence.
 
 Every fitted calibrator is slightly wrong: its method cannot express everything, which its own rows show, and
 it was fitted to a finite sample. It counts as unchanged while the mean of a residual lies between
@@ -21,8 +21,8 @@ could become three times as frequent unnoticed.
 
 Positions of answers are not classes: whatever their number, they count as one class, which is always right.
 
-Rows of a group are not independent. A group counts as one row, whose residuals are the means of those of its
-rows: so each of its n rows counts as 1 / n, and squares and bets are those of the means.
+Rows of a group are not independent. A group counts as one row, whose residuals are the means over its rows:
+so each of its n rows counts as 1 / n, and squares and bets are computed from the means.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Limits:
     fit_rows: float
     """The number of rows of the baseline; the effective number, if their weights differ."""
     class_groups: Indices
-    """The group of each class: one for each of the most frequent at the fit, one for all others."""
+    """The group of each class: the most frequent at the fit have one each, all others share one."""
 
     @property
     def gap(self) -> tuple[float, float]:
@@ -123,7 +123,7 @@ def allowed(model: Model, tolerance: float = TOLERANCE) -> Limits:
     at_fit = np.append(baseline.accuracy - baseline.mean_confidence, found - predicted)
 
     # A row's gap has the variance c (1 - c), c its confidence, and its indicator of a class p (1 - p), at
-    # most that of the frequency.
+    # most the variance at the mean frequency.
     c = baseline.confidence_quantiles
     of_classes = baseline.class_variances
     if of_classes is None:
@@ -249,13 +249,13 @@ class LabelledSums(Sums):
     probabilities, labels : (K,) arrays
         Sums of the probabilities and of the label indicators, by class.
     residuals, squares : (1 + K,) arrays
-        Sums of the residuals and their squares, those of groups if there are any: the gap first, then the
+        Sums of the residuals and their squares, where a group counts as one row: the gap first, then the
         classes.
     capitals : (2, bets, F) array
         Logarithms of the capitals of bets against the first F residuals, see `evidence.log_growth`.
     score, information : (1 + G,) and (1 + G, 1 + G) arrays
         Derivative of the log-likelihood of softmax(beta log p + b) at log beta = 0, b = 0, and its Fisher
-        information: log beta first, then one b for each group of classes.
+        information: log beta first, then one b per group of classes.
     """
 
     rows: float
@@ -270,7 +270,7 @@ class LabelledSums(Sums):
 
     @property
     def accuracy(self) -> float:
-        """The share of rows whose predicted class is right."""
+        """The share of rows whose predicted class is correct."""
         return float(self.residuals[0] + self.confidence) / self.rows
 
     @classmethod
@@ -279,7 +279,7 @@ class LabelledSums(Sums):
         plain = check_object(given, "labelled")
         rows = _check_rows(plain.get("rows"), "labelled.rows", 0)
         with_gap, with_beta = 1 + n_classes, 1 + min(n_classes, MAX_GROUPS)
-        # Logarithms of probabilities end at -18.4, those of a bet at log 0.2.
+        # Logarithms of probabilities are at least -18.4, logarithms of a bet at least log 0.2.
         table = (
             Field("rows", _check_rows),
             Field("confidence", number(0, rows * (1 + READING_SLACK))),
@@ -370,7 +370,7 @@ def sum_predictions(probs: Floats, baseline: Baseline, share: Vector | None = No
 
 
 def _by_class(of_columns: NDArray[np.float64], n_classes: int) -> NDArray[np.float64]:
-    """Return numbers of columns as those of classes: positions are one class."""
+    """Return numbers by column as numbers by class: positions are one class."""
     total: NDArray[np.float64] = of_columns.sum(axis=-1, keepdims=True) if n_classes == 1 else of_columns
     return total
 
@@ -384,8 +384,8 @@ def sum_labelled(
 ) -> LabelledSums:
     """Return the sums of a block of rows, each of which counts as a share of one, by default as one.
 
-    `together` has the group of each row, and the residuals of all groups, to which those of the rows are
-    added. A group may continue in the next block, so squares and bets wait until the last.
+    `together` has the group of each row, and the residuals of all groups; this adds the rows' residuals
+    to them. A group can continue in the next block, so squares and bets wait until the last.
     """
     gap, of_columns = np.split(residuals(probs, labels), [1], axis=1)
     n_classes, class_groups = len(limits.class_groups), limits.class_groups

@@ -40,7 +40,7 @@ def sentences(check: Check) -> list[str]:
     if check.equal_logits is not None:
         said.append(
             f"The check on {check.equal_logits[:10]} had the same logits, under another name or with other "
-            "labels, and both are counted. If the rows are not the same, the classifier may be stuck."
+            "labels, and both are counted. If the rows are not the same, the classifier might be stuck."
         )
     return said + [f"Line {line} of the history is incomplete and was skipped." for line in check.torn_lines]
 

@@ -90,7 +90,7 @@ def append_to_onnx(
         The file to write.
     classifier_output : str, optional
         The classifier's output with the logits, (batch, K), or (batch, 1) or (batch,) for the second of two
-        classes; it may be left out if there is only one output. The calibrated `probabilities` (or
+        classes; you can leave it out if there is only one output. The calibrated `probabilities` (or
         `calibrated_probabilities`, if that name is taken) replace it. If the output comes from a Softmax, the
         input of the Softmax is calibrated.
     output : {"probabilities", "logits"}
@@ -105,7 +105,7 @@ def append_to_onnx(
     keep : bool
         Whether to keep the output as well, as the last one.
     overwrite : bool
-        Whether an existing file may be replaced.
+        Whether to replace an existing file.
 
     Examples
     --------
@@ -191,7 +191,7 @@ def _check_folder(model: ModelProto, source: Path, target: Path) -> None:
 def _with_known_opset(model: ModelProto, path: Path) -> tuple[ModelProto, int]:
     """Return the model and its opset, raised to what our nodes need if it is older."""
     versions = [entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")]
-    if not versions:  # all its operators are of another kind, such as those of scikit-learn models
+    if not versions:  # all its operators are of another kind, as in scikit-learn models
         model.opset_import.add(domain="", version=OLDEST_OPSET)
         return model, OLDEST_OPSET
     version = int(versions[0])
@@ -207,7 +207,7 @@ def _with_known_opset(model: ModelProto, path: Path) -> tuple[ModelProto, int]:
         raise InputError(f"{wanted}. Export the classifier again, with a newer opset.")
     try:
         raised = version_converter.convert_version(model, OLDEST_OPSET)
-    except Exception as error:  # it may have several kinds of errors
+    except Exception as error:  # it raises several kinds of errors
         raise InputError(
             f"{wanted}, to which ONNX cannot raise it: {reason_of(error)}. "
             "Export the classifier again, with a newer opset."

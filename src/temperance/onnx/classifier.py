@@ -109,7 +109,7 @@ def _kind_by_node(node: NodeProto) -> str | None:
         return "probabilities" if _numbers(attributes, "prob_a") else "logits"
     if node.op_type == "LinearClassifier":
         return "logits"
-    # The leaves of a forest hold shares; those of boosted trees hold positive and negative steps.
+    # The leaves of a forest hold shares; the leaves of boosted trees hold positive and negative steps.
     steps = [*_numbers(attributes, "class_weights"), *_numbers(attributes, "base_values")]
     return "logits" if min(steps, default=0.0) < 0 else "probabilities"
 

@@ -29,7 +29,7 @@ METHOD = "temperance.method"
 
 
 NAME_FOR = {"probabilities": "probabilities", "logits": "calibrated_logits"}
-"""The name of each output in a graph, whose input may be called logits."""
+"""The name of each output in a graph, whose input can be called logits."""
 
 
 def to_onnx(
@@ -52,13 +52,13 @@ def to_onnx(
     path : path
         The file to write.
     dim : {1, -1}, optional
-        The axis of the classes: 1 for the logits of pixels, (N, K, H, W); by default that of the fit.
+        The axis of the classes: 1 for the logits of pixels, (N, K, H, W); by default the fit's.
     output : {"probabilities", "logits"}
         What the model gives; logits are called `calibrated_logits`.
     dtype : "float32" or "float64"
         Type of the input, the output and the computation.
     overwrite : bool
-        Whether an existing file may be replaced.
+        Whether to replace an existing file.
 
     Examples
     --------
