@@ -1,8 +1,8 @@
 """Find patterns of prose that readers stumble over: `python docs/prose.py`, a part of `make lint`.
 
-    python docs/prose.py             the README, the pages and tutorials, CHANGELOG.md and CONTRIBUTING.md
-    python docs/prose.py --source    docstrings, comments and messages of src as well
-    python docs/prose.py --count     words per page, without code
+    python docs/prose.py            the pages, tutorials, README.md, CHANGELOG.md, CONTRIBUTING.md, and
+                                    docstrings, comments and messages of src
+    python docs/prose.py --count    words per page, without code
 
 The patterns are data, docs/prose.toml. Code, links, comments of pages and generated tables are not checked.
 """
@@ -159,10 +159,15 @@ def pieces_of_source(text):
 
 
 def pages():
-    """Return the files with prose, by the function that reads them."""
+    """Return the pages, by the function that reads their prose."""
     named = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")]
     found = dict.fromkeys([*named, *sorted((ROOT / "docs").rglob("*.md"))], pieces_of_markdown)
     return found | dict.fromkeys(sorted((ROOT / "docs" / "tutorials").glob("*.py")), pieces_of_tutorial)
+
+
+def source():
+    """Return the files of the package, by the function that reads their prose."""
+    return dict.fromkeys(sorted((ROOT / "src").rglob("*.py")), pieces_of_source)
 
 
 def findings(path, pieces):
@@ -195,12 +200,9 @@ def words(pieces):
 def main():
     """Print the findings, or the number of words; the exit code is 1 if there are findings."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--source", action="store_true", help="check docstrings and messages of src as well")
     parser.add_argument("--count", action="store_true", help="count the words of each page")
     options = parser.parse_args()
-    files = pages()
-    if options.source:
-        files |= dict.fromkeys(sorted((ROOT / "src").rglob("*.py")), pieces_of_source)
+    files = pages() if options.count else pages() | source()
     read = {
         str(path.relative_to(ROOT)): list(reader(path.read_text(encoding="utf-8")))
         for path, reader in files.items()

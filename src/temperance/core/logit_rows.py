@@ -125,7 +125,7 @@ class LogitRows:
         self._begin_pass()
         known = None if self._located is None else self._located[:2]
         found = map_rows(self.values, function, log=log, block=self._block, located=known).result
-        return np.ascontiguousarray(found)  # the bits of a fit do not depend on the order of its logits
+        return np.ascontiguousarray(found)  # so that fits of rows in either order are bit-identical
 
     def moments(self, beta: Vector | float, *, variance: bool = True) -> Moments:
         """Return log s, mu and, with `variance`, v of each row at inverse temperature `beta`."""
