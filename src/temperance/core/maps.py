@@ -219,13 +219,15 @@ class RowMapLikelihood(LogLikelihood):
             1 / self.reference, MapTable.of(KNOTS, w), scale, use
         )
 
+        predictor = self.predictor  # not self, whose last point this is (`LogLikelihood.evaluate`)
+
         def derive(with_fisher: bool) -> tuple[Vector, Matrix | None]:
-            of_own, fisher = self.predictor.pull_back(own, da, curvature if with_fisher else None)
+            of_own, fisher = predictor.pull_back(own, da, curvature if with_fisher else None)
             gradient = np.concatenate([of_own, by_slope @ basis])
             if fisher is None:
                 return gradient, None
             slopes = basis * w[:, None]
-            mixed = self.predictor.gather(crossed.T) @ slopes
+            mixed = predictor.gather(crossed.T) @ slopes
             return gradient, np.block([[fisher, mixed], [mixed.T, slopes.T @ covariances @ slopes]])
 
         return ObjectivePoint(float(value[0]), derive)

@@ -236,13 +236,14 @@ class LogLikelihood(RowObjective):
         """Return the value and the derivatives, without the prior."""
         beta = self.link.beta(self.predictor.predict(theta))
         moments = self.rows.moments(beta.value)
-        gap, share = self.rows.label_gap, self.share
+        # Not self: the objective keeps its last point, and a cycle would keep the rows of a sample in memory.
+        gap, share, predictor = self.rows.label_gap, self.share, self.predictor
         value = float(np.sum((moments.log_s - beta.value * gap) * share))
 
         def derive(with_fisher: bool) -> tuple[Vector, Matrix | None]:
             da = (moments.mu - gap) * beta.first * share
             curvature = moments.v * beta.first**2 * share if with_fisher else None
-            return self.predictor.pull_back(theta, da, curvature)
+            return predictor.pull_back(theta, da, curvature)
 
         return ObjectivePoint(value, derive)
 
