@@ -65,7 +65,7 @@ def _table(check: Check) -> Markup:
     some = f", the last {len(shown)} of {len(check.records)}" if first else ""
     rows = [_row(number, record) for number, record in enumerate(shown, first + 1)]
     counted = "groups" if check.groups else "rows"
-    head = ["check", "date", counted, "confidence, %", "accuracy, %", "gap", "e-value", "advice"]
+    head = ["check", "date", counted, "conf., %", "acc., %", "gap", "e-value", "advice"]
     return table(head, rows[::-1], f"Newest first{some}")
 
 
