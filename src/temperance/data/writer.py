@@ -24,6 +24,7 @@ from temperance.files import atomic_file, check_writable
 from temperance.inputs.validation import check_choice
 from temperance.loaders import import_optional
 
+Arrays = list[NDArray[Any]]
 Put = Callable[..., Any]
 """Writes the next rows, with ids before them and labels and decisions behind: lists of arrays."""
 DECISION = "decision"
@@ -195,16 +196,11 @@ def _npy(file: IO[bytes], table: Writer) -> Iterator[Put]:
 def _npz(file: BinaryIO, table: Writer) -> Iterator[Put]:
     # Not compressed, so that it can be memory-mapped. zipfile does not know the sizes; force_zip64 leaves
     # room.
-    held: list[NDArray[np.intp]] = []
+    held: Arrays = []
     with ZipFile(file, "w", ZIP_STORED) as archive:
         with archive.open(f"{table.key}.npy", "w", force_zip64=True) as member, _npy(member, table) as put:
 
-            def put_and_hold(
-                rows: NDArray[Any],
-                ids: list[NDArray[Any]],
-                labels: list[NDArray[Any]],
-                decisions: list[NDArray[np.intp]],
-            ) -> None:
+            def put_and_hold(rows: NDArray[Any], ids: Arrays, labels: Arrays, decisions: Arrays) -> None:
                 held.extend(decisions)
                 put(rows)
 
@@ -221,12 +217,7 @@ def _csv(file: BinaryIO, table: Writer) -> Iterator[Put]:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(map(with_quote, table.columns()))
 
-    def put(
-        rows: NDArray[Any],
-        ids: list[NDArray[Any]],
-        labels: list[NDArray[Any]],
-        decisions: list[NDArray[np.intp]],
-    ) -> None:
+    def put(rows: NDArray[Any], ids: Arrays, labels: Arrays, decisions: Arrays) -> None:
         decided = map(table.decision_cells, decisions)
         before, behind = (
             [list(map(with_quote, array.tolist())) for array in arrays]
@@ -274,12 +265,7 @@ def _parquet(file: BinaryIO, table: Writer) -> Iterator[Put]:
             writer.write_table(arrow.table(filled, schema=schema))
             held.clear()
 
-        def put(
-            rows: NDArray[Any],
-            ids: list[NDArray[Any]],
-            labels: list[NDArray[Any]],
-            decisions: list[NDArray[np.intp]],
-        ) -> None:
+        def put(rows: NDArray[Any], ids: Arrays, labels: Arrays, decisions: Arrays) -> None:
             decided = map(table.decision_cells, decisions)
             held.append((np.array(rows), *ids, *labels, *decided))  # the caller might reuse its memory
             if sum(len(rows) for rows, *_ in held) >= group_rows:
