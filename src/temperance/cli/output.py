@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from temperance.metrics.by_group import CalibrationByGroup
 
 _WIDTH = 80
-MAX_VALUES = 20  # of --by in the table
+MAX_TABLE_VALUES = 20  # of --by in the table
 
 
 class _Console(Console):
@@ -112,11 +112,11 @@ class Output:
         if found is None:
             return
         head, values = found.table()
-        shown = [[on_one_line(cell) for cell in row] for row in values[:MAX_VALUES]]
+        shown = [[on_one_line(cell) for cell in row] for row in values[:MAX_TABLE_VALUES]]
         self.say(f"Calibration by {on_one_line(by)}; gaps are confidence minus accuracy, in points")
         self.say(new_table(*head, rows=shown))
-        if len(values) > MAX_VALUES:
-            self.say(f"{len(values) - MAX_VALUES:,} more values: --json lists all.")
+        if len(values) > MAX_TABLE_VALUES:
+            self.say(f"{len(values) - MAX_TABLE_VALUES:,} more values: --json lists all.")
 
     def answer(self, *sentences: str) -> None:
         """Show the main result in bold, a sentence on a line; --quiet shows it too."""

@@ -16,7 +16,7 @@ from temperance.metrics import Evaluation
 if TYPE_CHECKING:
     from temperance.monitoring import Check
 
-MAX_VALUES = 30  # a figure has room for so many: the values with the most evidence of a gap
+MAX_DRAWN_VALUES = 30  # a figure has room for so many: the values with the most evidence of a gap
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ class GapsDisplay(Display):
         """Use the gaps of an evaluation with `by`, or of a check."""
         if evaluation.by_group is None:
             raise InputError("the evaluation has no values of `by`. Pass by=... to evaluate.")
-        found = sorted(evaluation.by_group.values[:MAX_VALUES], key=lambda one: -one.gap.value)
+        found = sorted(evaluation.by_group.values[:MAX_DRAWN_VALUES], key=lambda one: -one.gap.value)
         gap, low, high = (
             np.array([getattr(one.gap, end) for one in found]) for end in ("value", "low", "high")
         )
