@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -34,17 +34,11 @@ from temperance.formulas.fit_record import BASELINE_SHARES, Baseline, FitRecord,
 from temperance.formulas.model import Formula, Model, Shape, TemperatureFormula, apply_to_rows
 from temperance.inputs.validation import check_temperatures
 from temperance.json_fields import (
-    Check,
     Field,
-    check_flag,
+    check_count,
     check_line,
     check_names,
-    check_object,
-    check_text,
-    count,
-    nested,
-    number,
-    numbers,
+    check_numbers,
     parse_object,
     plain_json,
     read_fields,
@@ -62,9 +56,7 @@ Json = dict[str, Any]
 FORMAT = "temperance calibrator"
 VERSION = 2
 MAX_CLASSES = 10**6
-MAX_AXES = 64  # of a NumPy array
 POINTS = len(BASELINE_SHARES)
-MAX_MEAN = 1e300  # of what has no other limit, so that sums stay finite
 MAX_WEIGHT = 1e100  # of all rows, as in a fit; the least is 1 / MAX_WEIGHT
 MAX_LOG_RATIO = 100.0  # of class frequencies: the squares of its exponential are finite
 MAX_BASELINE_ROWS = 10**9  # exact tests of a check end quickly up to here, and never from 2**53 on
@@ -72,139 +64,117 @@ MAX_ENTROPY = 14.0  # nats: the logarithm of MAX_CLASSES is 13.8
 ROUNDING = 1e-3  # of sums over probabilities, which can be float16
 
 
-def _rising(check: Check) -> Check:
-    def check_order(value: Any, where: str, n_classes: int) -> Vector:
-        array: Vector = check(value, where, n_classes)
-        if (np.diff(array) < 0).any():
-            raise InputError(f"{where} must not decrease; found {excerpt(array.tolist())}")
-        return array
-
-    return check_order
+def _check_rising(array: Vector, where: str) -> Vector:
+    if (np.diff(array) < 0).any():
+        raise InputError(f"{where} must not decrease; found {excerpt(array.tolist())}")
+    return array
 
 
-def _check_quantiles(value: Any, where: str, n_classes: int) -> Vector:
-    quantiles: Vector = numbers(3)(value, where, n_classes)
-    check_temperatures(where, quantiles)
-    return quantiles
+def _check_quantiles(temperatures: Vector, where: str) -> Vector:
+    check_temperatures(where, temperatures)
+    return _check_rising(temperatures, where)
 
 
-def _check_shares(value: Any, where: str, n_classes: int) -> Vector:
+def _check_shares(shares: Vector, where: str) -> Vector:
     """Check the share of the weight up to each quantile: at least its level, and all of it at the end."""
-    shares: Vector = numbers(POINTS, least=0, most=1 + ROUNDING)(value, where, n_classes)
     if not (shares >= BASELINE_SHARES - ROUNDING).all():
         found = excerpt(shares.tolist())
         raise InputError(f"{where} must be at least the levels of the quantiles, up to 1; found {found}")
-    return shares
+    return _check_rising(shares, where)
 
 
-def _check_counts(value: Any, where: str, n_classes: int) -> Vector:
+def _check_counts(counts: Vector, where: str) -> Vector:
     """Check the weight of the rows of each class."""
-    counts: Vector = numbers("K", least=0, most=MAX_WEIGHT)(value, where, n_classes)
     if not counts.sum() >= 1 / MAX_WEIGHT:
         raise InputError(f"{where} must have a sum of at least {1 / MAX_WEIGHT:g}; found {counts.sum():g}")
     return counts
 
 
-def _check_mean_probabilities(value: Any, where: str, n_classes: int) -> Vector:
-    probabilities: Vector = numbers("K", least=0, most=1 + ROUNDING)(value, where, n_classes)
+def _check_mean_probabilities(probabilities: Vector, where: str) -> Vector:
     if not abs(probabilities.sum() - 1) <= ROUNDING:
         raise InputError(f"{where} must sum to 1; found {probabilities.sum():g}")
     return probabilities
 
 
-def _check_names(value: Any, where: str, n_classes: int) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+def _check_names(names: Any, where: str) -> tuple[str, ...]:
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise InputError(f"{where} must be a list of text")
-    if len(value) != n_classes:
-        raise InputError(f"{where} must be {n_classes} names, one per class; found {len(value)}")
-    return tuple(value)
+    return tuple(names)
 
 
-def _check_kind(value: Any, where: str, n_classes: int) -> str:
-    if value not in ("logits", "probabilities"):
-        raise InputError(f"{where} must be one of logits, probabilities; found {excerpt(value)}")
-    return str(value)
+def _check_kind(kind: Any, where: str) -> Any:
+    if kind not in ("logits", "probabilities"):
+        raise InputError(f"{where} must be one of logits, probabilities; found {excerpt(kind)}")
+    return kind
 
-
-def _check_column(value: Any, where: str, n_classes: int) -> int:
-    column: int = count(0, n_classes - 1)(value, where, n_classes)
-    return column
-
-
-def _or_null(check: Check) -> Check:
-    return lambda value, where, n_classes: None if value is None else check(value, where, n_classes)
-
-
-REQUIRED = ("format", "version", "method", "classes", "options", "parameters", "standard_errors", "fit")
 
 FIT = (
-    Field("rows", count(1), "n_rows"),
-    Field("loss", number(), "solution.value"),
-    Field("gradient_norm", number(), "solution.gradient_norm"),
-    Field("iterations", count(0), "solution.iterations"),
-    Field("passes", count(0), "solution.passes"),
-    Field("converged", check_flag, "solution.converged"),
-    Field("message", check_text, "solution.message"),
-    Field(
-        "temperature_quantiles", _rising(_check_quantiles), optional=True
-    ),  # of methods that have a temperature
-    Field("effective_parameters", number(0, MAX_MEAN), "n_parameters", optional=True),
-    Field("class_counts", _check_counts, optional=True),
-    Field("groups", count(2), "n_groups", optional=True),
-    Field("design_effect", number(1, MAX_WEIGHT), optional=True),
-    Field("data_hash", check_line, "record.data_hash", optional=True),
-    Field("date", check_line, "record.date", optional=True),
-    Field("library_version", check_line, "record.library_version", optional=True),
-)
-ADAPTATION = (
-    Field("log_prior_ratio", numbers("K", most=MAX_LOG_RATIO)),
-    Field("rows", _or_null(count(1)), "adaptation_rows", optional=True),
-    Field("frequency_errors", _or_null(numbers("K", least=0, most=MAX_WEIGHT)), optional=True),
-)
-AUTOMATION = (
-    Field("max_error", number(0, 1), "automation.max_error"),
-    Field("delta", number(0, 1), "automation.delta"),
-    Field("threshold", number(0, 1), "automation.threshold", optional=True),  # absent: no row is decided
-    Field("positive", _check_column, "automation.positive", optional=True),
-    Field("share", number(0, 1), "automation.share"),
-    Field("error", number(0, 1), "automation.error", optional=True),
-    Field("bound", number(0, 1), "automation.bound", optional=True),
-    Field("rows", count(1), "automation.rows"),
-    Field("groups", count(1), "automation.groups", optional=True),
-    Field("rows_needed", count(1), "automation.rows_needed", optional=True),
+    Field("rows", int, "n_rows", low=1),
+    Field("loss", float, "solution.value"),
+    Field("gradient_norm", float, "solution.gradient_norm"),
+    Field("iterations", int, "solution.iterations", low=0),
+    Field("passes", int, "solution.passes", low=0),
+    Field("converged", bool, "solution.converged"),
+    Field("message", str, "solution.message"),
+    # Of methods that have a temperature.
+    Field("temperature_quantiles", list, optional=True, shape=(3,), check=_check_quantiles),
+    Field("effective_parameters", float, "n_parameters", optional=True, low=0, high=MAX_WEIGHT),
+    Field("class_counts", list, optional=True, low=0, high=MAX_WEIGHT, shape=("K",), check=_check_counts),
+    Field("groups", int, "n_groups", optional=True, low=2),
+    Field("design_effect", float, optional=True, low=1, high=MAX_WEIGHT),
+    Field("data_hash", str, "record.data_hash", optional=True, check=check_line),
+    Field("date", str, "record.date", optional=True, check=check_line),
+    Field("library_version", str, "record.library_version", optional=True, check=check_line),
 )
 FITTED_ON = (
-    Field("kind", _check_kind, "record.fitted_on.kind"),
-    Field("floor", number(0, 1), "record.fitted_on.floor", optional=True),
-    Field("length_normalised", check_flag, "record.fitted_on.length_normalised", optional=True),
-    Field("positions", check_flag, "record.fitted_on.positions", optional=True),
-    Field("dim", count(0, MAX_AXES), "record.fitted_on.dim", optional=True),
-    Field("renormalised", check_flag, "record.fitted_on.renormalised", optional=True),
+    Field("kind", object, check=_check_kind),
+    Field("floor", float, optional=True, low=0, high=1),
+    Field("length_normalised", bool, optional=True),
+    Field("positions", bool, optional=True),
+    Field("dim", int, optional=True, low=0),
+    Field("renormalised", bool, optional=True),
 )
-BASELINE_ADDED = ("mean_probabilities", "label_frequencies", "class_variances")  # since the first files
-BASELINE = tuple(
-    Field(name, check, f"record.baseline.{name}", optional=name in BASELINE_ADDED)
-    for name, check in {
-        "rows": count(1, MAX_BASELINE_ROWS),
-        "effective_rows": number(1 - ROUNDING, MAX_BASELINE_ROWS * (1 + ROUNDING)),
-        "confidence_quantiles": _rising(numbers(POINTS, least=0, most=1)),
-        "confidence_shares": _rising(_check_shares),
-        "entropy_quantiles": _rising(numbers(POINTS, least=0, most=MAX_ENTROPY)),
-        "entropy_shares": _rising(_check_shares),
-        "predicted_counts": _check_counts,
-        "mean_confidence": number(0, 1),
-        "mean_entropy": number(0, MAX_ENTROPY),
-        "accuracy": number(0, 1),
-        "mean_probabilities": _check_mean_probabilities,
-        "label_frequencies": numbers("K", least=0, most=1),
-        "class_variances": numbers("K", least=0, most=0.25),
-    }.items()
+ADAPTATION = (
+    Field("log_prior_ratio", list, high=MAX_LOG_RATIO, shape=("K",)),
+    Field("rows", int, "adaptation_rows", optional=True, nullable=True, low=1),
+    Field("frequency_errors", list, optional=True, nullable=True, low=0, high=MAX_WEIGHT, shape=("K",)),
 )
-NAMES_AND_NOTES = (
-    Field("class_names", _check_names, "record.class_names", optional=True),
-    Field("metadata", check_object, "record.metadata", optional=True),
+AUTOMATION = (
+    Field("max_error", float, low=0, high=1),
+    Field("delta", float, low=0, high=1),
+    Field("threshold", float, optional=True, low=0, high=1),  # absent: no row is decided
+    Field("positive", int, optional=True, low=0),
+    Field("share", float, low=0, high=1),
+    Field("error", float, optional=True, low=0, high=1),
+    Field("bound", float, optional=True, low=0, high=1),
+    Field("rows", int, low=1),
+    Field("groups", int, optional=True, low=1),
+    Field("rows_needed", int, optional=True, low=1),
 )
-
+BASELINE = (
+    Field("rows", int, low=1, high=MAX_BASELINE_ROWS),
+    Field("effective_rows", float, low=1 - ROUNDING, high=MAX_BASELINE_ROWS * (1 + ROUNDING)),
+    Field("confidence_quantiles", list, low=0, high=1, shape=(POINTS,), check=_check_rising),
+    Field("confidence_shares", list, low=0, high=1 + ROUNDING, shape=(POINTS,), check=_check_shares),
+    Field("entropy_quantiles", list, low=0, high=MAX_ENTROPY, shape=(POINTS,), check=_check_rising),
+    Field("entropy_shares", list, low=0, high=1 + ROUNDING, shape=(POINTS,), check=_check_shares),
+    Field("predicted_counts", list, low=0, high=MAX_WEIGHT, shape=("K",), check=_check_counts),
+    Field("mean_confidence", float, low=0, high=1),
+    Field("mean_entropy", float, low=0, high=MAX_ENTROPY),
+    Field("accuracy", float, low=0, high=1),
+    # Not in the first files.
+    Field(
+        "mean_probabilities",
+        list,
+        optional=True,
+        low=0,
+        high=1 + ROUNDING,
+        shape=("K",),
+        check=_check_mean_probabilities,
+    ),
+    Field("label_frequencies", list, optional=True, low=0, high=1, shape=("K",)),
+    Field("class_variances", list, optional=True, low=0, high=0.25, shape=("K",)),
+)
 OBJECTS = {
     "fit": FIT,
     "fitted_on": FITTED_ON,
@@ -213,8 +183,19 @@ OBJECTS = {
     "baseline": BASELINE,
 }
 """The objects of a file that can have unknown fields, and the fields that are known."""
-KNOWN = {*REQUIRED, *OBJECTS, *(field.name for field in NAMES_AND_NOTES)}
-"""The known fields of the file itself."""
+FILE = (
+    Field("format", str),
+    Field("version", int, low=VERSION),
+    Field("method", object),
+    Field("classes", int, low=2, high=MAX_CLASSES),
+    Field("options", dict),
+    Field("parameters", dict),
+    Field("standard_errors", dict),
+    *(Field(place, dict, optional=place != "fit") for place in OBJECTS),
+    Field("class_names", object, optional=True, check=_check_names),
+    Field("metadata", dict, optional=True),
+)
+"""The fields of the file itself."""
 
 
 def load(path: str | Path) -> Calibrator:
@@ -276,50 +257,28 @@ def opened(path: str | Path) -> Iterator[tuple[Json, Method]]:
             old = type(version) is int and 1 <= version < VERSION
             advice = "Fit the calibrator again with this version" if old else "Update temperance"
             raise InputError(f"version must be {VERSION}; found {excerpt(version)}. {advice}")
-        check_names("the file", content, required=REQUIRED)
+        content |= read_fields(content, FILE)
         key = content["method"]
         known = [key for key, method in CALIBRATORS.items() if not method.options]  # a file has its own
         if key not in known:
             raise InputError(f"method must be one of {', '.join(known)}; found {excerpt(key)}")
-        for name in ("options", "parameters", "standard_errors", *OBJECTS):
-            if name in content:
-                check_object(content[name], name)
         yield content, CALIBRATORS[key]
 
 
 def read_model(content: Json, method: Method, options: Mapping[str, Any]) -> Model:
     """Return the fitted model of a file, and check that it predicts."""
-    n_classes: int = count(2, MAX_CLASSES)(content["classes"], "classes", 0)
+    n_classes: int = content["classes"]
     formula, shapes = _formula(method.formula, content["parameters"], options, n_classes)
     if isinstance(formula, TemperatureFormula):
         check_names("fit", content["fit"], required=["temperature_quantiles"])
-    values = read_fields(content, NAMES_AND_NOTES, "the file", n_classes)
+    read, unknown = {}, {"": _unknown_fields(content, FILE)}
     for place, table in OBJECTS.items():
         if place in content:
-            values |= read_fields(content[place], table, place, n_classes, prefix=f"{place}.")
-    held = nested(values)
-    solution, record = held.pop("solution"), held.pop("record", {})
+            read[place] = read_fields(content[place], table, n_classes, place=place)
+            unknown[place] = _unknown_fields(content[place], table)
+    fit = read["fit"]
+    solution = fit.pop("solution")
     solver, status = parse_message(solution.pop("message"), converged=solution.pop("converged"))
-    if "fitted_on" in record:
-        record["fitted_on"] = fitted_on = FittedOn(**record["fitted_on"])
-        for name in ("floor", "renormalised"):
-            if getattr(fitted_on, name) is not None and fitted_on.kind != "probabilities":
-                raise InputError(f"fitted_on.{name} is for probabilities only")
-        if fitted_on.positions and "adaptation" in content:
-            raise InputError("adaptation is for classes, and fitted_on.positions must not be true")
-    if "automation" in held:
-        rule = Automation(**{"threshold": None, "error": None, "bound": None, **held["automation"]})
-        if rule.positive is not None and record.get("class_names"):
-            rule = replace(rule, positive_name=record["class_names"][rule.positive])
-        held["automation"] = rule
-    if "baseline" in record:
-        record["baseline"] = baseline = Baseline(**record["baseline"])
-        for smaller, name, larger in (
-            (baseline.rows, "baseline.rows", held["n_rows"]),
-            (baseline.effective_rows, "baseline.effective_rows", baseline.rows * (1 + ROUNDING)),
-        ):
-            if smaller > larger:
-                raise InputError(f"{name} must be at most {larger:g}; found {smaller:g}")
     model = Model(
         method.key,
         method.class_name,
@@ -329,11 +288,50 @@ def read_model(content: Json, method: Method, options: Mapping[str, Any]) -> Mod
         standard_errors=_standard_errors(method.formula, content["standard_errors"], shapes),
         # The solver's own parameters are not in a file; the formula has the result.
         solution=Solution(parameters=np.empty(0), solver=solver, status=status, **solution),
-        record=FitRecord(**record, unknown_fields=_unknown_fields(content)),
-        **held,
+        automation=_automation(read["automation"], content) if "automation" in read else None,
+        record=FitRecord(
+            class_names=content.get("class_names"),
+            fitted_on=FittedOn(**read["fitted_on"]) if "fitted_on" in read else None,
+            baseline=Baseline(**read["baseline"]) if "baseline" in read else None,
+            metadata=content.get("metadata", {}),
+            unknown_fields={place: fields for place, fields in unknown.items() if fields},
+            **fit.pop("record", {}),
+        ),
+        **fit,
+        **read.get("adaptation", {}),
     )
-    _check_predictions(model)
+    _check_together(model)
     return model
+
+
+def _automation(read: Json, content: Json) -> Automation:
+    rule = Automation(**{"threshold": None, "error": None, "bound": None, **read})
+    if rule.positive is None:
+        return rule
+    check_count(rule.positive, "automation.positive", 0, content["classes"] - 1)
+    names = content.get("class_names")
+    return replace(rule, positive_name=names[rule.positive]) if names else rule
+
+
+def _check_together(model: Model) -> None:
+    """Raise if fields that are valid one by one cannot be of one fit."""
+    names, fitted_on, baseline = model.record.class_names, model.record.fitted_on, model.record.baseline
+    if names is not None and len(names) != model.n_classes:
+        raise InputError(f"class_names must be {model.n_classes} names, one per class; found {len(names)}")
+    if fitted_on is not None:
+        for name in ("floor", "renormalised"):
+            if getattr(fitted_on, name) is not None and fitted_on.kind != "probabilities":
+                raise InputError(f"fitted_on.{name} is for probabilities only")
+        if fitted_on.positions and model.log_prior_ratio is not None:
+            raise InputError("adaptation is for classes, and fitted_on.positions must not be true")
+    if baseline is not None:
+        for smaller, name, larger in (
+            (baseline.rows, "baseline.rows", model.n_rows),
+            (baseline.effective_rows, "baseline.effective_rows", baseline.rows * (1 + ROUNDING)),
+        ):
+            if smaller > larger:
+                raise InputError(f"{name} must be at most {larger:g}; found {smaller:g}")
+    _check_predictions(model)
 
 
 def _formula(
@@ -344,30 +342,26 @@ def _formula(
     except (KeyError, TypeError, ValueError):
         raise InputError(f"options must be valid for the method; found {excerpt(dict(options))}") from None
     check_names("parameters", given, required=shapes, known=shapes)
-    arrays = {
-        name: numbers(*shape, least=-kind.largest, most=kind.largest)(given[name], name, n_classes)
-        for name, shape in shapes.items()
-    }
-    formula = kind.from_arrays({name: a if a.ndim else float(a) for name, a in arrays.items()})
+    arrays: dict[str, Any] = {}
+    for name, shape in shapes.items():
+        array = check_numbers(given[name], name, shape, -kind.largest, kind.largest)
+        arrays[name] = array if shape else float(array)
+    formula = kind.from_arrays(arrays)
     formula.check()
     return formula, shapes
 
 
 def _standard_errors(kind: type[Formula], given: Json, shapes: Mapping[str, Shape]) -> dict[str, Vector]:
     check_names("standard_errors", given, known=shapes)
-    return {
-        name: numbers(*shapes[name], least=0, most=kind.largest)(value, f"standard error of {name}", 0)
-        for name, value in given.items()
-    }
+    errors = {}
+    for name, value in given.items():
+        errors[name] = check_numbers(value, f"standard error of {name}", shapes[name], 0, kind.largest)
+    return errors
 
 
-def _unknown_fields(content: Json) -> dict[str, Json]:
-    """Return the fields that this version does not know, by the object they are in."""
-    found = {"": {name: value for name, value in content.items() if name not in KNOWN}}
-    for place, table in OBJECTS.items():
-        known = {field.name for field in table}
-        found[place] = {name: v for name, v in content.get(place, {}).items() if name not in known}
-    return {place: unknown for place, unknown in found.items() if unknown}
+def _unknown_fields(given: Json, table: Sequence[Field]) -> Json:
+    known = [field.name for field in table]
+    return {name: value for name, value in given.items() if name not in known}
 
 
 def _check_predictions(model: Model) -> None:
@@ -393,37 +387,27 @@ def save(
     model: Model, path: str | Path, *, metadata: Mapping[str, Any] | None = None, overwrite: bool = False
 ) -> None:
     """Write a fitted model to a file, with `metadata` in place of its own if some is given."""
-    if metadata is not None:
-        model = replace(model, record=replace(model.record, metadata=_checked_metadata(metadata)))
+    if metadata is not None and not isinstance(metadata, Mapping):
+        raise InputError(f"metadata must be a mapping of names to values; found {type(metadata).__name__}.")
+    record, notes = model.record, model.record.metadata if metadata is None else metadata
+    try:
+        given = plain_json({"options": model.options, "metadata": notes}, "")
+    except InputError as error:
+        raise InputError(f"{error}. Convert it, or leave it out.") from None
     content: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
         "method": model.key,
         "classes": model.n_classes,
-        "options": model.options,
+        "options": given["options"],
         "parameters": {name: value.tolist() for name, value in model.formula.arrays().items()},
         "standard_errors": {name: np.asarray(e).tolist() for name, e in model.standard_errors.items()},
     }
-    known = write_fields(model, NAMES_AND_NOTES)
-    known |= {place: write_fields(model, table) for place, table in OBJECTS.items()}
+    holders = {"fitted_on": record.fitted_on, "automation": model.automation, "baseline": record.baseline}
+    known = {place: write_fields(holders.get(place, model), table) for place, table in OBJECTS.items()}
+    known |= {"class_names": record.class_names, "metadata": given["metadata"]}
     content |= {name: value for name, value in known.items() if value}
-    for place, unknown in model.record.unknown_fields.items():
+    for place, unknown in record.unknown_fields.items():
         (content[place] if place else content).update(unknown)
-    text = json.dumps(content, indent=1, allow_nan=False, default=_plain) + "\n"
+    text = json.dumps(content, indent=1, allow_nan=False) + "\n"
     write_atomically(path, text.encode(), overwrite=overwrite)
-
-
-def _plain(option: Any) -> Any:
-    if isinstance(option, np.generic):
-        return option.item()
-    raise InputError(f"options must be numbers or strings to be saved; found {excerpt(option)}.")
-
-
-def _checked_metadata(metadata: Any) -> dict[str, Any]:
-    if not isinstance(metadata, Mapping):
-        raise InputError(f"metadata must be a mapping of names to values; found {type(metadata).__name__}.")
-    try:
-        checked: dict[str, Any] = plain_json(dict(metadata), "metadata")
-    except InputError as error:
-        raise InputError(f"{error}. Convert it, or leave it out.") from None
-    return checked

@@ -24,32 +24,42 @@ from temperance.errors import InputError, excerpt, listed
 MAX_COUNT = 2**53  # float64, and so JSON in other languages, represents all integers up to here
 MAX_TEXT = 1000  # characters of text shown to people
 MAX_DEPTH = 32  # levels of nested lists and objects
-_MAX_INTEGER = int(sys.float_info.max)
-
-Check = Callable[[Any, str, int], Any]
-"""What a field must be: (value, its name in messages, number of classes K) -> the checked value."""
 
 
 @dataclass(frozen=True)
 class Field:
-    """One field of a JSON object.
+    """One field of a JSON object: what it must be, and the attribute that holds it.
 
     Attributes
     ----------
     name : str
         Its name in the file.
-    check : callable
-        Returns the checked value, or raises.
+    kind : type
+        `float`, `int` (a whole number), `list` (an array of numbers), `bool`, `str` or `dict`; `object` if
+        `check` alone decides.
     source : str
         The attribute that holds the value, such as "record.date"; "" if it has the name of the field.
     optional : bool
         Whether a file can lack it.
+    nullable : bool
+        Whether it can be null.
+    low, high : float
+        The limits of a number, and of each number of an array.
+    shape : tuple
+        The shape of an array; "K" is the number of classes.
+    check : callable, optional
+        What else must hold: (value, its name in messages) -> the value.
     """
 
     name: str
-    check: Check
+    kind: type
     source: str = ""
     optional: bool = False
+    nullable: bool = False
+    low: float = -math.inf
+    high: float = math.inf
+    shape: tuple[int | str, ...] = ()
+    check: Callable[[Any, str], Any] | None = None
 
 
 @contextmanager
@@ -105,7 +115,7 @@ def plain_json(value: Any, where: str, depth: int = 0) -> Any:
     if value is None or isinstance(value, str | bool):
         return value
     if isinstance(value, int):
-        if abs(value) > _MAX_INTEGER:
+        if abs(value) > sys.float_info.max:
             raise InputError(f"{where} must be finite; found a whole number beyond the range of float64")
         return int(value)
     if not isinstance(value, float):
@@ -121,23 +131,48 @@ def plain_json(value: Any, where: str, depth: int = 0) -> Any:
 def read_fields(
     given: Mapping[str, Any],
     table: Sequence[Field],
-    what: str,
     n_classes: int = 0,
     *,
-    prefix: str = "",
+    place: str = "",
     only: bool = False,
 ) -> dict[str, Any]:
     """Return the checked values of the given fields, by the attribute that will hold each.
 
-    With `only`, other fields raise an error.
+    Attributes of an attribute, such as "record.date", are in a dictionary of their own. `place` is the name
+    of an object within the file. With `only`, other fields raise an error.
     """
     required = [field.name for field in table if not field.optional]
-    check_names(what, given, required=required, known=[field.name for field in table] if only else None)
-    return {
-        field.source or field.name: field.check(given[field.name], f"{prefix}{field.name}", n_classes)
-        for field in table
-        if field.name in given
-    }
+    known = [field.name for field in table] if only else None
+    check_names(place or "it", given, required=required, known=known)
+    values: dict[str, Any] = {}
+    for field in table:
+        if field.name in given:
+            where = f"{place}.{field.name}" if place else field.name
+            *holders, attribute = (field.source or field.name).split(".")
+            holder = values
+            for name in holders:
+                holder = holder.setdefault(name, {})
+            holder[attribute] = check_value(field, given[field.name], where, n_classes)
+    return values
+
+
+def check_value(field: Field, value: Any, where: str, n_classes: int = 0) -> Any:
+    """Return the value of a field, or raise if it is not what the field must be."""
+    if field.nullable and value is None:
+        return None
+    if field.kind is list:
+        shape = tuple(n_classes if size == "K" else int(size) for size in field.shape)
+        value = check_numbers(value, where, shape, field.low, field.high)
+    elif field.kind is float:
+        value = check_number(value, where, field.low, field.high)
+    elif field.kind is int:
+        value = check_count(value, where, field.low, min(field.high, MAX_COUNT))
+    elif field.kind is dict:
+        value = check_object(value, where)
+    elif not isinstance(value, field.kind):
+        wanted = "true or false" if field.kind is bool else "text"
+        raise InputError(f"{where} must be {wanted}; found {excerpt(value)}")
+    return value if field.check is None else field.check(value, where)
 
 
 def write_fields(holder: object, table: Sequence[Field]) -> dict[str, Any]:
@@ -152,24 +187,6 @@ def write_fields(holder: object, table: Sequence[Field]) -> dict[str, Any]:
     return written
 
 
-def nested(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values by attribute, such as "record.date" in one mapping per holder.
-
-    Examples
-    --------
-    >>> nested({"n_rows": 7, "record.baseline.rows": 5})
-    {'n_rows': 7, 'record': {'baseline': {'rows': 5}}}
-    """
-    tree: dict[str, Any] = {}
-    for source, value in values.items():
-        *holders, attribute = source.split(".")
-        place = tree
-        for holder in holders:
-            place = place.setdefault(holder, {})
-        place[attribute] = value
-    return tree
-
-
 def check_names(
     what: str, given: Collection[str], *, required: Collection[str] = (), known: Collection[str] | None = None
 ) -> None:
@@ -180,26 +197,23 @@ def check_names(
         raise InputError(f"{what} has the unknown {listed(unknown)}")
 
 
-def numbers(*shape: int | str, least: float = -math.inf, most: float = math.inf) -> Check:
-    """Check an array of numbers from `least` to `most`; "K" in its shape is the number of classes."""
-
-    def check(value: Any, where: str, n_classes: int) -> NDArray[np.float64]:
-        wanted = tuple(n_classes if size == "K" else size for size in shape)
-        if not _is_numeric(value):
-            raise InputError(f"{where} must hold numbers only")
-        try:
-            array = np.array(value, np.float64)
-        except (ValueError, OverflowError):
-            raise InputError(f"{where} must have the shape {wanted}") from None
-        if array.shape != wanted:
-            raise InputError(f"{where} must have the shape {wanted}; found {array.shape}")
-        if not (array >= least).all():  # this also rejects nan
-            raise InputError(f"{where} must be >= {least:g}; found {array.min():g}")
-        if not (array <= most).all():
-            raise InputError(f"{where} must be <= {most:g}; found {array.max():g}")
-        return array
-
-    return check
+def check_numbers(
+    value: Any, where: str, shape: tuple[int, ...], least: float, most: float
+) -> NDArray[np.float64]:
+    """Return an array of numbers from `least` to `most`."""
+    if not _is_numeric(value):
+        raise InputError(f"{where} must hold numbers only")
+    try:
+        array = np.array(value, np.float64)
+    except (ValueError, OverflowError):
+        raise InputError(f"{where} must have the shape {shape}") from None
+    if array.shape != shape:
+        raise InputError(f"{where} must have the shape {shape}; found {array.shape}")
+    if not (array >= least).all():  # this also rejects nan
+        raise InputError(f"{where} must be >= {least:g}; found {array.min():g}")
+    if not (array <= most).all():
+        raise InputError(f"{where} must be <= {most:g}; found {array.max():g}")
+    return array
 
 
 def _is_numeric(value: Any) -> bool:
@@ -208,55 +222,33 @@ def _is_numeric(value: Any) -> bool:
     return type(value) in (int, float)
 
 
-def number(low: float = -math.inf, high: float = math.inf) -> Check:
-    """Check a number from `low` to `high`."""
-    limits = f" from {low:g} to {high:g}" if math.isfinite(low) else ""
-
-    def check(value: Any, where: str, n_classes: int) -> float:
-        if type(value) not in (int, float) or not low <= value <= high:
-            raise InputError(f"{where} must be a number{limits}; found {excerpt(value)}")
-        return float(value)  # other languages might write 1.0 as 1
-
-    return check
+def check_number(value: Any, where: str, low: float, high: float) -> float:
+    """Return a number from `low` to `high`."""
+    if type(value) not in (int, float) or not low <= value <= high:
+        limits = f" from {low:g} to {high:g}" if math.isfinite(low) else ""
+        raise InputError(f"{where} must be a number{limits}; found {excerpt(value)}")
+    return float(value)  # other languages might write 1.0 as 1
 
 
-def count(least: int, most: int = MAX_COUNT) -> Check:
-    """Check a whole number from `least` to `most`."""
-
-    def check(value: Any, where: str, n_classes: int) -> int:
-        if type(value) is not int or not least <= value <= most:
-            limit = f"at most {most}" if type(value) is int and value > most else f"at least {least}"
-            raise InputError(f"{where} must be a whole number and {limit}; found {excerpt(value)}")
-        return value
-
-    return check
-
-
-def check_flag(value: Any, where: str, n_classes: int = 0) -> bool:
-    """Check true or false."""
-    if not isinstance(value, bool):
-        raise InputError(f"{where} must be true or false; found {excerpt(value)}")
+def check_count(value: Any, where: str, least: float, most: float = MAX_COUNT) -> int:
+    """Return a whole number from `least` to `most`."""
+    if type(value) is not int or not least <= value <= most:
+        limit = f"at most {most}" if type(value) is int and value > most else f"at least {least}"
+        raise InputError(f"{where} must be a whole number and {limit}; found {excerpt(value)}")
     return value
 
 
-def check_text(value: Any, where: str, n_classes: int = 0) -> str:
-    """Check text of any length."""
-    if not isinstance(value, str):
-        raise InputError(f"{where} must be text; found {excerpt(value)}")
-    return value
-
-
-def check_line(value: Any, where: str, n_classes: int = 0) -> str:
-    """Check text that can be shown on one line."""
-    if not isinstance(value, str) or len(value) > MAX_TEXT or not value.isprintable():
+def check_line(text: str, where: str) -> str:
+    """Return text that can be shown on one line."""
+    if len(text) > MAX_TEXT or not text.isprintable():
         raise InputError(
-            f"{where} must be text of at most {MAX_TEXT} printable characters; found {excerpt(value)}"
+            f"{where} must be text of at most {MAX_TEXT} printable characters; found {excerpt(text)}"
         )
-    return value
+    return text
 
 
-def check_object(value: Any, where: str, n_classes: int = 0) -> dict[str, Any]:
-    """Check a JSON object."""
+def check_object(value: Any, where: str) -> dict[str, Any]:
+    """Return a JSON object."""
     if not isinstance(value, dict):
         raise InputError(f"{where} must be a JSON object; found {type(value).__name__}")
     return value

@@ -7,6 +7,7 @@ This is the prior of `BayesianTemperatureScaling`: a small JSON file, learned fr
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -20,17 +21,7 @@ from temperance.core.features import SHAPE_FEATURES
 from temperance.core.kernels import KNOTS
 from temperance.errors import InputError
 from temperance.files import read_regular_file, write_atomically
-from temperance.json_fields import (
-    Check,
-    Field,
-    check_object,
-    number,
-    numbers,
-    parse_object,
-    read_fields,
-    reading_errors,
-    write_fields,
-)
+from temperance.json_fields import Field, parse_object, read_fields, reading_errors, write_fields
 
 FORMAT, VERSION = "temperance population", 2
 HEADER: dict[str, Any] = {
@@ -76,28 +67,31 @@ def weak_population() -> Population:
     )
 
 
-def _covariance(size: int) -> Check:
-    def check(value: Any, where: str, n_classes: int) -> Matrix:
-        matrix: Matrix = numbers(size, size, least=-MAX_NUMBER, most=MAX_NUMBER)(value, where, n_classes)
-        if not np.allclose(matrix, matrix.T) or np.linalg.eigvalsh(matrix).min() <= 0:
-            raise InputError(f"{where} must be symmetric and positive definite")
-        return matrix
-
-    return check
+def _check_covariance(matrix: Matrix, where: str) -> Matrix:
+    if not np.allclose(matrix, matrix.T) or np.linalg.eigvalsh(matrix).min() <= 0:
+        raise InputError(f"{where} must be symmetric and positive definite")
+    return matrix
 
 
-_SCALE = number(1 / MAX_NUMBER, MAX_NUMBER)
+def _array(name: str, *shape: int, check: Callable[[Matrix, str], Matrix] | None = None) -> Field:
+    return Field(name, list, low=-MAX_NUMBER, high=MAX_NUMBER, shape=shape, check=check)
+
+
+def _scale(name: str) -> Field:
+    return Field(name, float, low=1 / MAX_NUMBER, high=MAX_NUMBER)
+
+
 FIELDS = (
-    Field("intercept", numbers(2, least=-MAX_NUMBER, most=MAX_NUMBER)),
-    Field("intercept_scale", _SCALE),
-    Field("mean", numbers(SIZE, least=-MAX_NUMBER, most=MAX_NUMBER)),
-    Field("covariance", _covariance(SIZE)),
-    Field("map_mean", numbers(MAP_SIZE, least=-MAX_NUMBER, most=MAX_NUMBER)),
-    Field("map_covariance", _covariance(MAP_SIZE)),
-    Field("class_scale", _SCALE),
-    Field("freedom", _SCALE),
-    Field("class_freedom", _SCALE),
-    Field("provenance", check_object),
+    _array("intercept", 2),
+    _scale("intercept_scale"),
+    _array("mean", SIZE),
+    _array("covariance", SIZE, SIZE, check=_check_covariance),
+    _array("map_mean", MAP_SIZE),
+    _array("map_covariance", MAP_SIZE, MAP_SIZE, check=_check_covariance),
+    _scale("class_scale"),
+    _scale("freedom"),
+    _scale("class_freedom"),
+    Field("provenance", dict),
 )
 """The fields of a file, in the order in which they are written."""
 
@@ -128,4 +122,4 @@ def _parse(content: bytes, where: str) -> Population:
                 f"it must have format {FORMAT!r}, version {VERSION}, the features {SHAPE_FEATURES} and the "
                 f"map_knots {KNOTS.tolist()}"
             )
-        return Population(**read_fields(data, FIELDS, "the file"))
+        return Population(**read_fields(data, FIELDS))

@@ -156,7 +156,7 @@ def texts_and_reasons(path):
     content = json.loads(path.read_text())
     for item in fields(Population):
         without = {name: value for name, value in content.items() if name != item.name}
-        yield json.dumps(without), f"the file lacks {item.name}"
+        yield json.dumps(without), f"it lacks {item.name}"
     yield from ((json.dumps(content | {field: value}), reason) for field, value, reason in REFUSED)
 
 

@@ -15,7 +15,7 @@ CHANGES = [
     ("highest_log_e", 10**30, "highest_log_e must be a number from -1e+18 to 1e+18; found"),
     ("date", 5, "date must be text; found 5"),
     ("shift_alarm", 0, "shift_alarm must be true or false; found 0"),
-    ("surprise", 1, "the line has the unknown 'surprise'"),
+    ("surprise", 1, "it has the unknown 'surprise'"),
     ("temperance_history", 2, "temperance_history must be 1"),
     ("predictions", [], "predictions must be a JSON object; found list"),
     ("predictions.rows", 0, "predictions.rows must be above 0; found 0"),

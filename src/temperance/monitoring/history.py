@@ -21,16 +21,7 @@ import numpy as np
 
 from temperance.errors import InputError
 from temperance.files import check_writable
-from temperance.json_fields import (
-    Field,
-    check_flag,
-    check_names,
-    check_text,
-    number,
-    parse_object,
-    read_fields,
-    reading_errors,
-)
+from temperance.json_fields import Field, check_names, parse_object, read_fields, reading_errors
 from temperance.monitoring.sums import LabelledSums, PredictionSums
 
 try:
@@ -44,20 +35,19 @@ LOCKED_BYTE = 1 << 30
 OPENING = f'{{"temperance_history": {VERSION},'
 """The beginning of every line, by which an incomplete one is recognised."""
 
-_LEVEL, _LOGARITHM = number(0.0, 0.5), number(-1e18, 1e18)
 FIELDS = (
-    Field("calibrator", check_text),
-    Field("date", check_text),
-    Field("name", check_text),
-    Field("rows_digest", check_text),
-    Field("labels_digest", check_text, optional=True),  # not in the first histories
-    Field("groups", check_flag, optional=True),
-    Field("tolerance", _LEVEL),
-    Field("alpha", _LEVEL),
-    Field("log_e", _LOGARITHM),
-    Field("highest_log_e", _LOGARITHM),
-    Field("shift_alarm", check_flag),
-    Field("action", check_text),
+    Field("calibrator", str),
+    Field("date", str),
+    Field("name", str),
+    Field("rows_digest", str),
+    Field("labels_digest", str, optional=True),  # not in the first histories
+    Field("groups", bool, optional=True),
+    Field("tolerance", float, low=0, high=0.5),
+    Field("alpha", float, low=0, high=0.5),
+    Field("log_e", float, low=-1e18, high=1e18),
+    Field("highest_log_e", float, low=-1e18, high=1e18),
+    Field("shift_alarm", bool),
+    Field("action", str),
 )
 """The parts of a line that are no sums."""
 
@@ -122,12 +112,12 @@ def read_record(line: bytes) -> Record:
         plain = parse_object(line)
         if plain.pop("temperance_history", None) != VERSION:
             raise InputError(f"temperance_history must be {VERSION}")
-        check_names("the line", plain, required=("predictions", "labelled"))
+        check_names("it", plain, required=("predictions", "labelled"))
         predictions, labelled = PredictionSums.read(plain.pop("predictions")), plain.pop("labelled")
         return Record(
             predictions=predictions,
             labelled=None if labelled is None else LabelledSums.read(labelled, len(predictions.predicted)),
-            **read_fields(plain, FIELDS, "the line", only=True),
+            **read_fields(plain, FIELDS, only=True),
         )
 
 

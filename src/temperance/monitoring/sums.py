@@ -46,14 +46,7 @@ from temperance.errors import InputError
 from temperance.formulas.fit_record import Baseline
 from temperance.formulas.model import Model, apply_to_rows
 from temperance.inputs.validation import check_number
-from temperance.json_fields import (
-    Check,
-    Field,
-    check_object,
-    number,
-    numbers,
-    read_fields,
-)
+from temperance.json_fields import Field, check_object, check_value, read_fields
 from temperance.monitoring.evidence import BETS, log_growth, summed_residuals
 
 TOLERANCE = 0.02
@@ -162,18 +155,20 @@ def _mean_of(at_quantiles: Vector) -> float:
 # ---- sums
 
 
-def _check_rows(value: Any, where: str, n_classes: int) -> float:
-    """Check the rows of one check, at most what a float counts; weighted rows are no whole number."""
-    found: float = number(0, 1e15)(value, where, n_classes)
-    if not found:
+def _check_rows(rows: float, where: str) -> float:
+    """Check the rows of one check; weighted rows are no whole number."""
+    if not rows:
         raise InputError(f"{where} must be above 0; found 0")
-    return int(found) if found.is_integer() else found
+    return int(rows) if rows.is_integer() else rows
 
 
-def _sums(rows: float, *shape: int, low: float = 0, high: float = 1) -> Check:
-    """Check sums over rows, of which each adds from `low` to `high`."""
+ROWS = Field("rows", float, low=0, high=1e15, check=_check_rows)  # at most what a float counts
+
+
+def _sums(name: str, rows: float, *shape: int, low: float = 0, high: float = 1) -> Field:
+    """Describe sums over rows, of which each adds from `low` to `high`."""
     least, most = (rows * bound * (1 + READING_SLACK) for bound in (low, high))
-    return numbers(*shape, least=least, most=most)
+    return Field(name, list, low=least, high=most, shape=shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +182,7 @@ class Sums:
     @classmethod
     def _read(cls, plain: dict[str, Any], table: Sequence[Field], name: str, *, counts: str) -> Self:
         """Return the sums of a line of a history; raise if they do not count each row once."""
-        read = read_fields(plain, table, name, prefix=f"{name}.", only=True)
+        read = read_fields(plain, table, place=name, only=True)
         if abs((total := read[counts].sum()) - read["rows"]) > 1e-9 * read["rows"]:
             raise InputError(f"{name}.{counts} must add up to {read['rows']} rows; found {total:g}")
         return cls(**read)
@@ -220,18 +215,18 @@ class PredictionSums(Sums):
     def read(cls, given: Any) -> PredictionSums:
         """Return the sums of a line of a history; raise if they cannot be counts."""
         plain = check_object(given, "predictions")
-        rows = _check_rows(plain.get("rows"), "predictions.rows", 0)
+        rows = check_value(ROWS, plain.get("rows"), "predictions.rows")
         n_classes, n_quantiles = (
             len(values) if isinstance(values := plain.get(name), list) else 0
             for name in ("predicted", "confidence")
         )
         table = (
-            Field("rows", _check_rows),
-            Field("predicted", _sums(rows, n_classes)),
-            Field("confidence", _sums(rows, n_quantiles)),
-            Field("entropy", _sums(rows, n_quantiles)),
-            Field("said", number(0, rows * (1 + READING_SLACK)), optional=True),
-            Field("variance", number(0, rows), optional=True),
+            ROWS,
+            _sums("predicted", rows, n_classes),
+            _sums("confidence", rows, n_quantiles),
+            _sums("entropy", rows, n_quantiles),
+            Field("said", float, optional=True, low=0, high=rows * (1 + READING_SLACK)),
+            Field("variance", float, optional=True, low=0, high=rows),
         )
         return cls._read(plain, table, "predictions", counts="predicted")
 
@@ -277,19 +272,19 @@ class LabelledSums(Sums):
     def read(cls, given: Any, n_classes: int) -> LabelledSums:
         """Return the sums of a line of a history; raise if rows cannot add up to them."""
         plain = check_object(given, "labelled")
-        rows = _check_rows(plain.get("rows"), "labelled.rows", 0)
+        rows = check_value(ROWS, plain.get("rows"), "labelled.rows")
         with_gap, with_beta = 1 + n_classes, 1 + min(n_classes, MAX_GROUPS)
         # Logarithms of probabilities are at least -18.4, logarithms of a bet at least log 0.2.
         table = (
-            Field("rows", _check_rows),
-            Field("confidence", number(0, rows * (1 + READING_SLACK))),
-            Field("probabilities", _sums(rows, n_classes)),
-            Field("labels", _sums(rows, n_classes)),
-            Field("residuals", _sums(rows, with_gap, low=-1)),
-            Field("squares", _sums(rows, with_gap)),
-            Field("capitals", _sums(rows, 2, len(BETS), summed_residuals(with_gap), low=-2, high=2)),
-            Field("score", _sums(rows, with_beta, low=-20, high=20)),
-            Field("information", _sums(rows, with_beta, with_beta, low=-400, high=400)),
+            ROWS,
+            Field("confidence", float, low=0, high=rows * (1 + READING_SLACK)),
+            _sums("probabilities", rows, n_classes),
+            _sums("labels", rows, n_classes),
+            _sums("residuals", rows, with_gap, low=-1),
+            _sums("squares", rows, with_gap),
+            _sums("capitals", rows, 2, len(BETS), summed_residuals(with_gap), low=-2, high=2),
+            _sums("score", rows, with_beta, low=-20, high=20),
+            _sums("information", rows, with_beta, with_beta, low=-400, high=400),
         )
         return cls._read(plain, table, "labelled", counts="labels")
 
