@@ -224,8 +224,6 @@ def load(path: str | Path) -> Calibrator:
         calibrator = _unfitted(method, content["options"])
         calibrator.model_ = model = read_model(content, method, calibrator.get_params())
         calibrator.n_features_in_ = model.n_classes
-        with _reporting_model_errors():
-            calibrator.summary()
     if model.record.class_names is not None:
         calibrator.feature_names_in_ = np.array(model.record.class_names, object)
     return calibrator
@@ -367,20 +365,14 @@ def _unknown_fields(given: Json, table: Sequence[Field]) -> Json:
 def _check_predictions(model: Model) -> None:
     """Raise unless two rows, one flat and one steep, get probabilities."""
     rows = np.stack([np.zeros(model.n_classes), np.linspace(-5.0, 5.0, model.n_classes)])
-    with _reporting_model_errors(), np.errstate(all="ignore"):  # wrong numbers show in the sums
-        probs = apply_to_rows(model, "predict_proba", rows)
-    if not (np.isfinite(probs).all() and np.allclose(probs.sum(axis=1), 1.0)):
-        raise InputError("its numbers must give probabilities; found rows that do not sum to 1")
-
-
-@contextmanager
-def _reporting_model_errors() -> Iterator[None]:
-    """Turn any error into one about the file: numbers that pass each check can still fail together."""
     try:
-        yield
-    except Exception as error:
+        with np.errstate(all="ignore"):  # wrong numbers show in the sums
+            probs = apply_to_rows(model, "predict_proba", rows)
+    except Exception as error:  # numbers that pass each check can still fail together
         what = f"{type(error).__name__}: {error}".partition("\n")[0][:200]
         raise InputError(f"its numbers must work together; found {what}") from error
+    if not (np.isfinite(probs).all() and np.allclose(probs.sum(axis=1), 1.0)):
+        raise InputError("its numbers must give probabilities; found rows that do not sum to 1")
 
 
 def save(

@@ -69,7 +69,6 @@ LIMIT_MARGIN = 1e-6  # of log T
 # Losses at the largest temperature, in units of the loss of equal probabilities, which a high temperature
 # should reach. Above the first no temperature is high enough; above the second no map is flat enough either.
 MAX_LOSS_AT_LIMIT, MAX_LOSS_OF_MAP = 2.0, 2000.0
-MAX_LOG_TEMPERATURE = 100.0  # far beyond the limits of T
 PRIORS = "'population', 'weak' or the path of a file that temperance.learning made"
 BLOCKS = ("level", "shape", "class temperature", "map")
 # A class is told if its predicted frequency is wrong by at least this factor.
@@ -217,25 +216,24 @@ class BayesianTemperatureScaling(TemperatureCalibrator):
         shift = getattr(self, "class_shift_", np.empty(0))  # positions have none
         formula = "p = E softmax(-map(-log softmax(z / T0)) T0 / T), log T = b + w . phi"
         formula += " + v[class]" * (shift.size > 0)
-        errors = self.standard_errors_["coefficients"]
-        logs = self.coefficients_[0] + 1.96 * errors[0] * np.array([-1, 1])
-        inside = np.clip(logs, -MAX_LOG_TEMPERATURE, MAX_LOG_TEMPERATURE)
-        typical = np.clip(np.exp(inside), *self.temperature_limits_)
-        lines = [
-            formula,
-            f"T0 = {self.reference_:.4g}: {confidence_in_words(self.reference_)}",
-            f"T of a typical row: {typical[0]:.3g} to {typical[1]:.3g} (95% credible interval)",
-            f"prior: {self.options_['prior']}; effective parameters by block (tau scales its variance):",
-        ]
+        errors = self.standard_errors_.get("coefficients")
+        lines = [formula, f"T0 = {self.reference_:.4g}: {confidence_in_words(self.reference_)}"]
+        if errors is not None:
+            ends = self.coefficients_[0] + 1.96 * errors[0] * np.array([-1, 1])
+            low, high = np.exp(np.clip(ends, *np.log(self.temperature_limits_)))
+            lines.append(f"T of a typical row: {low:.3g} to {high:.3g} (95% credible interval)")
+        prior = self.options_["prior"]
+        lines.append(f"prior: {prior}; effective parameters by block (tau scales its variance):")
         sizes = 1, SIZE - 1, int(np.count_nonzero(shift)), len(KNOTS) - 1
         rows = zip(BLOCKS, sizes, self.taus_, self.effective_parameters_, strict=True)
         lines += [
             f"  {name}: {used:.1f} of {size}, tau = {tau:.3g}" for name, size, tau, used in rows if size
         ]
         terms = ("b", *(f"w, {feature}" for feature in SHAPE_FEATURES))
-        for name, value, error in zip(terms, self.coefficients_, errors, strict=True):
-            lines.append(f"  {name}: {value:+.3f} \u00b1 {error:.2g}")
-        lines += map_in_words(self.map_knots_, self.map_slopes_, self.standard_errors_["map_slopes"])
+        for j, name in enumerate(terms):
+            error = "" if errors is None else f" \u00b1 {errors[j]:.2g}"
+            lines.append(f"  {name}: {self.coefficients_[j]:+.3f}{error}")
+        lines += map_in_words(self.map_knots_, self.map_slopes_, self.standard_errors_.get("map_slopes"))
         if not model.formula.keeps_class:
             lines += self._describe_bias()
         elif self.options_["class_bias"] is not False:

@@ -105,7 +105,7 @@ class MonotoneScaling(Calibrator):
         return [
             "p = softmax(-map(-log softmax(z / T0)))",
             f"T0 = {self.reference_:.4g}: {confidence_in_words(self.reference_)}",
-            *map_in_words(self.map_knots_, self.map_slopes_, self.standard_errors_["map_slopes"]),
+            *map_in_words(self.map_knots_, self.map_slopes_, self.standard_errors_.get("map_slopes")),
         ]
 
     def _loss_name(self) -> str:
@@ -132,7 +132,7 @@ def _errors(solution: Solution, objective: Any, data: FitData) -> Vector:
     return np.sqrt(variances)
 
 
-def map_in_words(knots: Vector, slopes: Vector, errors: Vector) -> list[str]:
+def map_in_words(knots: Vector, slopes: Vector, errors: Vector | None) -> list[str]:
     """Say which probabilities were too small or too large according to a map, and give its slopes."""
     values = np.append(0.0, np.cumsum(slopes[:-1] * np.diff(knots)))
     lines = ["map, relative to the top class and at T0:"]
@@ -143,5 +143,6 @@ def map_in_words(knots: Vector, slopes: Vector, errors: Vector) -> list[str]:
     bounds = [f"{100 * np.exp(-knot):.3g}%" for knot in knots[1:]]
     names = [f"above {bounds[0]}", *(f"down to {bound}" for bound in bounds[1:]), f"below {bounds[-1]}"]
     lines.append("  slopes; 1 keeps a log-probability as it is, less than 1 shrinks it:")
-    lines += [f"    {name}: {estimate(w, e)}" for name, w, e in zip(names, slopes, errors, strict=True)]
+    for j, name in enumerate(names):
+        lines.append(f"    {name}: {estimate(slopes[j], None if errors is None else errors[j])}")
     return lines
