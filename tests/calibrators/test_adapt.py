@@ -8,7 +8,7 @@ import pytest
 from compared import COMPARED
 
 from temperance import TemperatureScaling, load, metrics
-from temperance.calibrators import TemperatureCalibrator, fit_record, label_shift
+from temperance.calibrators import fit_record, label_shift
 from temperance.core import frequencies
 from temperance.core.frequencies import (
     FrequencyEstimate,
@@ -157,7 +157,7 @@ def test_known_frequencies_are_applied_by_bayes_rule(task, fitted, method):
     np.testing.assert_array_equal(adapted.predict(task.logits), wanted.argmax(axis=1))
     assert (adapted.predict(task.logits) != calibrator.predict(task.logits)).any()
     assert type(adapted) is type(calibrator)
-    if isinstance(calibrator, TemperatureCalibrator):
+    if hasattr(calibrator, "temperature_quantiles_"):
         np.testing.assert_array_equal(adapted.temperature(task.logits), calibrator.temperature(task.logits))
 
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from scipy.special import softmax
 
 from temperance import make_calibrator, metrics
-from temperance.calibrators import TemperatureCalibrator
 from temperance.data import simulate
 
 phases = (Phase.explicit, Phase.generate, Phase.shrink)
@@ -84,7 +83,7 @@ def test_probabilities_are_a_distribution_that_keeps_the_decision(method, fit, c
 def test_temperatures_are_positive_and_near_the_best_single_one(method, fit, case):
     logits, labels, new = case.draw()
     cal, best = fit(method, logits, labels), fit("ts", logits, labels).temperature_
-    if not isinstance(cal, TemperatureCalibrator):
+    if not hasattr(cal, "temperature_quantiles_"):
         own = cal.reference_ if method == "mono" else cal.temperature_
         assert best / 10.001 <= own <= 10.001 * best
         return
@@ -113,7 +112,7 @@ def test_a_constant_added_to_each_row_changes_nothing_at_use(method, fit, case, 
     cal = fit(method, logits, labels)
     shifted = new + offset * np.cos(np.arange(len(new)))[:, None]
     np.testing.assert_allclose(cal.predict_proba(shifted), cal.predict_proba(new), rtol=1e-6, atol=1e-12)
-    if isinstance(cal, TemperatureCalibrator):
+    if hasattr(cal, "temperature_quantiles_"):
         np.testing.assert_allclose(cal.temperature(shifted), cal.temperature(new), rtol=1e-6)
 
 

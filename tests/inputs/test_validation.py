@@ -287,9 +287,7 @@ def test_an_unknown_option_is_refused():
 
 @pytest.mark.parametrize("use", ["transform", "predict_proba", "predict", "temperature"])
 def test_an_unfitted_object_says_so(method, make, task, use):
-    # ETS and mono say that they have no temperature of a row, fitted or not.
-    error = AttributeError if method in ("ets", "mono") and use == "temperature" else NotFittedError
-    with pytest.raises(error, match=r"not fitted yet. Call fit\(logits, labels\)|a row has no temperature"):
+    with pytest.raises(NotFittedError, match=r"not fitted yet. Call fit\(logits, labels\)"):
         getattr(make(method), use)(task.logits)
 
 
@@ -301,9 +299,10 @@ def test_an_unfitted_calibrator_has_no_summary_parameters_or_file(method, make, 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_ets_says_why_it_has_no_temperature_of_a_row(task, fit):
-    with pytest.raises(AttributeError, match="mixes probabilities"):
-        fit("ets", task.logits, task.labels).temperature(task.logits)
+@pytest.mark.parametrize("method", ["ets", "mono"])
+def test_a_method_without_a_temperature_of_a_row_says_so(method, task, fitted):
+    with pytest.raises(AttributeError, match=r"a row has no temperature\. Use bayes, ts"):
+        fitted(method).temperature(task.logits)
 
 
 def test_labels_counted_from_minus_1_may_also_mark_unknown_classes():

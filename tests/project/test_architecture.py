@@ -12,8 +12,8 @@ import pytest
 
 import temperance
 from temperance import CALIBRATORS, make_calibrator
-from temperance.calibrators import TemperatureCalibrator
 from temperance.calibrators.external_methods import find_method
+from temperance.formulas.model import TemperatureFormula
 from temperance.loaders import LOADERS
 
 PACKAGE = Path(temperance.__file__).resolve().parent
@@ -138,7 +138,7 @@ def test_a_key_is_the_same_method_everywhere(key):
     assert key.startswith(calibrator.key)
     assert type(calibrator) is method.build is CALIBRATORS[calibrator.key].build
     assert method.keeps_class == (key != "bayes-bias")
-    assert issubclass(method.build, TemperatureCalibrator) == (not key.startswith(("ets", "mono")))
+    assert issubclass(method.formula, TemperatureFormula) == (not key.startswith(("ets", "mono")))
     assert all(method().get_params()[name] == value for name, value in method.options.items())
     masks = key in ("ts", "hts", "hts-sgd", "bts", "ets", "ets-brier", "mono", "bayes", "bayes-bias")
     assert method.supports_masked_classes == masks

@@ -5,7 +5,6 @@ import pytest
 import torch
 from compared import CLASS_KEEPING
 
-from temperance.calibrators import TemperatureCalibrator
 from temperance.core.tensor_rows import TensorRows
 from temperance.torch.module import TORCH
 
@@ -43,7 +42,7 @@ def test_temperatures_and_their_spread_agree(variant, dtype, calibrator):
     rows = np.random.default_rng(0).normal(0, 5, (200, cal.n_classes_)).astype(dtype)
     held = torch.from_numpy(rows).requires_grad_()
     rtol = 1e-12 if dtype == "float64" else 1e-5
-    if isinstance(cal, TemperatureCalibrator):
+    if hasattr(cal, "temperature_quantiles_"):
         T = cal.temperature(held).detach()
         assert T.shape == (200,)
         np.testing.assert_allclose(T, cal.temperature(rows), rtol=rtol)

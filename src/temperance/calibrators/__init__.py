@@ -16,7 +16,6 @@ from temperance.loaders import load_object
 
 if TYPE_CHECKING:
     from temperance.calibrators.estimator import Calibrator
-    from temperance.calibrators.estimator import TemperatureCalibrator as TemperatureCalibrator
 
 __all__ = ["Calibrator"]
 
@@ -25,7 +24,6 @@ _PLACES: dict[str, str] = {
     place.partition(":")[2]: place
     for place in (
         "estimator:Calibrator",
-        "estimator:TemperatureCalibrator",
         *(str(method.estimator) for method in CALIBRATORS.values()),
     )
 }

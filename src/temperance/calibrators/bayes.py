@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from temperance.calibrators.estimator import (
     QUANTILES,
-    TemperatureCalibrator,
+    Calibrator,
     confidence_in_words,
     fitted,
     model_of,
@@ -81,7 +81,7 @@ PSEUDO_ROWS_WITH_RANDOM_LABEL = 0.02
 AVERAGED_VARIANCE = 0.5
 
 
-class BayesianTemperatureScaling(TemperatureCalibrator):
+class BayesianTemperatureScaling(Calibrator):
     """Bayes: a map of log-probabilities and one temperature per row, with priors from many classifiers.
 
     Works with 20 or more rows. With few rows the prior dominates: what the population predicts for a

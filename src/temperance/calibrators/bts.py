@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from temperance.calibrators.estimator import QUANTILES, TemperatureCalibrator, estimate, fitted
+from temperance.calibrators.estimator import QUANTILES, Calibrator, estimate, fitted
 from temperance.calibrators.single_temperature import fit_single_temperature, limits_around, warn_of
 from temperance.core.arrays import Indices, Vector
 from temperance.core.design_effect import with_group_errors
@@ -54,7 +54,7 @@ def _weight_of_bins(edges: Vector, rows: LogitRows, weights: Vector | None) -> t
     return (np.bincount(_bins_of(edges, rows), weights, len(edges) + 1).astype(np.float64),)
 
 
-class BinwiseTemperatureScaling(TemperatureCalibrator):
+class BinwiseTemperatureScaling(Calibrator):
     """BTS: a look-up table from the top confidence to a temperature.
 
     The last bin is (top, 1]; the others hold equal numbers of the calibration rows below `top`. Confidences

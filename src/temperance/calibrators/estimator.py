@@ -39,6 +39,7 @@ from temperance.formulas.fit_record import Baseline, FittedOn
 from temperance.formulas.model import (
     Formula,
     Model,
+    TemperatureFormula,
     apply,
     apply_to_rows,
     are_plain_rows,
@@ -74,32 +75,20 @@ def model_of(fitted: Any) -> Model:
     return model
 
 
-class _FittedAttribute:
-    """A read-only attribute of a calibrator: a value of its fitted model. It is absent where that is None."""
+def fitted(place: str) -> Any:
+    """Declare an attribute of fitted calibrators by its place in the model, such as "formula.intercept".
 
-    def __init__(self, place: str) -> None:
-        self.value_in = attrgetter(place)
+    It cannot be set, and is absent where the model has None.
+    """
+    value_in = attrgetter(place)
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __get__(self, calibrator: Any, owner: type | None = None) -> Any:
-        if calibrator is None:
-            return self
-        value = self.value_in(model_of(calibrator))
+    def read(calibrator: Any) -> Any:
+        value = value_in(model_of(calibrator))
         if value is None:
-            raise AttributeError(f"{type(calibrator).__name__!r} object has no attribute {self.name!r}")
+            raise AttributeError(f"the model of this {type(calibrator).__name__} has no {place}")
         return value
 
-    def __set__(self, calibrator: Any, value: Any) -> None:
-        raise AttributeError(
-            f"{self.name} is a number of the fitted model, which cannot be changed. Fit again."
-        )
-
-
-def fitted(place: str) -> Any:
-    """Declare an attribute of fitted calibrators by its place in the model, such as "formula.intercept"."""
-    return _FittedAttribute(place)
+    return property(read)
 
 
 class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
@@ -132,6 +121,8 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
     solution_: Solution = fitted("solution")
     """How the solver ended. The formula holds the parameters, so the solution has none of its own."""
     standard_errors_: Mapping[str, Vector] = fitted("standard_errors")
+    temperature_quantiles_: Vector = fitted("temperature_quantiles")
+    """5%, 50% and 95% quantiles of T over the rows of the fit, of methods whose rows have a temperature."""
     n_parameters_: float = fitted("n_parameters")
     """The effective number of parameters: with a prior, less than their number."""
     n_groups_: int = fitted("n_groups")
@@ -349,6 +340,18 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         which can be another one.
         """
         return self._apply("predict", logits, dim, from_probs)
+
+    def temperature(self, logits: Any, *, dim: int | None = None, from_probs: bool | None = None) -> Any:
+        """Return T(z) of each row, in the shape of the logits without the axis `dim` of the classes.
+
+        The rows of ETS and mono have none, which raises an error.
+        """
+        if not isinstance(model_of(self).formula, TemperatureFormula):
+            raise AttributeError(
+                f"{type(self).__name__} does not divide a row by a temperature, so a row has no temperature. "
+                "Use bayes, ts, lts, hts, hnlts, bts or pts for T(z)."
+            )
+        return self._apply("temperature", logits, dim, from_probs)
 
     def _apply(self, method: str, logits: Any, dim: int | None, from_probs: bool | None) -> Any:
         """Return what `method` gives for these logits, or probabilities, in a container like theirs."""
@@ -717,28 +720,6 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
     def parameters(self) -> dict[str, AnyArray]:
         """Return the fitted numbers by name, as they are saved and exported."""
         return model_of(self).formula.arrays()
-
-
-class TemperatureCalibrator(Calibrator):
-    """A member of the Adaptive Temperature Scaling family: softmax(z / T(z)).
-
-    Dividing a row by a positive number keeps the order of its classes, so the predicted class stays the same,
-    unless a method adds a class bias.
-
-    Examples
-    --------
-    >>> from temperance import CALIBRATORS
-    >>> from temperance.calibrators import TemperatureCalibrator
-    >>> [key for key, method in CALIBRATORS.items() if not issubclass(method.build, TemperatureCalibrator)]
-    ['ets', 'mono', 'ets-brier']
-    """
-
-    temperature_quantiles_: Vector = fitted("temperature_quantiles")
-    """5%, 50% and 95% quantiles of T over the rows of the fit."""
-
-    def temperature(self, logits: Any, *, dim: int | None = None, from_probs: bool | None = None) -> Any:
-        """Return T(z) of each row, in the shape of the logits without the axis `dim` of the classes."""
-        return self._apply("temperature", logits, dim, from_probs)
 
 
 def _open_rows(

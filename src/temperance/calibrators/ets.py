@@ -5,7 +5,7 @@ p = w_1 softmax(z / T) + w_2 softmax(z) + w_3 / K,      w >= 0, w_1 + w_2 + w_3 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -90,13 +90,6 @@ class EnsembleTemperatureScaling(Calibrator):
         solution = min(solutions, key=lambda solution: solution.value)
         formula = EnsembleFormula(float(np.exp(solution.parameters[0])), mixture_weights(solution.parameters))
         return self._model(data, formula, solution)
-
-    def temperature(self, logits: Any, *, dim: int | None = None, from_probs: bool | None = None) -> Any:
-        """Raise: with a mixture, a row has no temperature."""
-        raise AttributeError(
-            "EnsembleTemperatureScaling mixes probabilities, so a row has no temperature; its tempered part "
-            "has temperature_. Use TS, LTS, HTS, HnLTS, BTS or PTS for T(z)."
-        )
 
     def _describe(self) -> list[str]:
         tempered, raw, uniform = (f"{100 * w:.1f}%" for w in self.weights_)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from temperance.calibrators.estimator import QUANTILES, TemperatureCalibrator, estimate, fitted
+from temperance.calibrators.estimator import QUANTILES, Calibrator, estimate, fitted
 from temperance.calibrators.single_temperature import (
     fit_single_temperature,
     limits_around,
@@ -88,7 +88,7 @@ def _require_unmasked(name: str, rows: LogitRows, weights: Vector | None) -> tup
     return ()
 
 
-class LinearPredictorCalibrator(TemperatureCalibrator):
+class LinearPredictorCalibrator(Calibrator):
     """T = softplus(a), a linear in the log entropy, in the logits minus their mean, or in both.
 
     Parameters

@@ -94,13 +94,6 @@ class MonotoneScaling(Calibrator):
             standard_errors={"map_slopes": np.sqrt(effect) * _errors(solution, objective, data)},
         )
 
-    def temperature(self, logits: Any, *, dim: int | None = None, from_probs: bool | None = None) -> Any:
-        """Raise: with a map, a row has no temperature."""
-        raise AttributeError(
-            "MonotoneScaling maps log-probabilities, so a row has no temperature. Use bayes, which has both "
-            "a map and a temperature, or TS, LTS, HTS, HnLTS, BTS or PTS for T(z)."
-        )
-
     def _describe(self) -> list[str]:
         return [
             "p = softmax(-map(-log softmax(z / T0)))",

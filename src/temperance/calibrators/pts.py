@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from temperance.calibrators.estimator import QUANTILES, TemperatureCalibrator, fitted
+from temperance.calibrators.estimator import QUANTILES, Calibrator, fitted
 from temperance.calibrators.single_temperature import fit_single_temperature, limits_around, warn_of
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.descent import descend
@@ -57,7 +57,7 @@ class _Network:
         return Network((_largest(rows, len(self.mean)) - self.mean) / self.scale, self.hidden)
 
 
-class ParametrizedTemperatureScaling(TemperatureCalibrator):
+class ParametrizedTemperatureScaling(Calibrator):
     """PTS: a temperature computed by a small network from the largest logits, in descending order.
 
     The row mean is subtracted and each input is standardised. The exact optimum overfits even 5,000 rows, so

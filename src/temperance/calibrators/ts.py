@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from temperance.calibrators.estimator import (
-    TemperatureCalibrator,
+    Calibrator,
     confidence_in_words,
     estimate,
     fitted,
@@ -18,7 +18,7 @@ from temperance.formulas.model import Model
 from temperance.formulas.ts import SingleTemperatureFormula
 
 
-class TemperatureScaling(TemperatureCalibrator):
+class TemperatureScaling(Calibrator):
     """TS: divide all logits by one temperature, the one that maximises the likelihood.
 
     T is found exactly: the likelihood is unimodal in it. It lies between 1e-6 and 1e6.

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.calibrators import UNCALIBRATED, Calibrator, TemperatureCalibrator
+from temperance.calibrators import UNCALIBRATED, Calibrator
+from temperance.calibrators.estimator import model_of
 from temperance.comparison import Comparison
 from temperance.display.axes import plot_chart
 from temperance.display.chart import Chart
@@ -66,9 +67,13 @@ def fitted_calibrators(comparison: Comparison, methods: Sequence[str] | None) ->
     return {name: comparison.results[name].calibrator for name in names}
 
 
-def with_temperature(calibrators: Mapping[str, Calibrator | None]) -> dict[str, TemperatureCalibrator]:
+def with_temperature(calibrators: Mapping[str, Calibrator | None]) -> dict[str, Calibrator]:
     """Leave out methods without T(z): ETS, and the classifier itself."""
-    return {name: cal for name, cal in calibrators.items() if isinstance(cal, TemperatureCalibrator)}
+    return {
+        name: calibrator
+        for name, calibrator in calibrators.items()
+        if isinstance(calibrator, Calibrator) and model_of(calibrator).temperature_quantiles is not None
+    }
 
 
 def weights_of(comparison: Comparison) -> NDArray[np.float64]:

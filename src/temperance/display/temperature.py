@@ -22,7 +22,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temperance.calibrators import UNCALIBRATED, Calibrator, TemperatureCalibrator, method_style
+from temperance.calibrators import UNCALIBRATED, Calibrator, method_style
 from temperance.calibrators.hnlts import log_normalised_entropy
 from temperance.calibrators.single_temperature import fit_single_temperature
 from temperance.comparison import Comparison
@@ -109,7 +109,7 @@ def single_temperature(rows: LogitRows, weights: Vector | None) -> float:
     return fit_single_temperature(FitData(rows, weights), exact=True).temperature
 
 
-def temperatures(calibrator: TemperatureCalibrator, rows: LabelledRows, index: NDArray[np.intp]) -> Vector:
+def temperatures(calibrator: Calibrator, rows: LabelledRows, index: NDArray[np.intp]) -> Vector:
     """Return T of some of the rows, copying few at a time."""
     parts = np.array_split(index, -(-len(index) // _COPIED_ROWS))
     return np.concatenate([np.asarray(calibrator.temperature(widened(rows.logits[part]))) for part in parts])
@@ -495,6 +495,6 @@ class ClassTemperatureDisplay(BestTemperatures):
         return words
 
 
-def _mean_temperature(calibrator: TemperatureCalibrator, rows: LabelledRows, group: Indices) -> float:
+def _mean_temperature(calibrator: Calibrator, rows: LabelledRows, group: Indices) -> float:
     weights = None if rows.weights is None else rows.weights[group]
     return float(np.average(temperatures(calibrator, rows, group), weights=weights))
