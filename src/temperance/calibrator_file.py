@@ -32,7 +32,7 @@ from temperance.files import read_regular_file, write_atomically
 from temperance.formulas.automation import Automation
 from temperance.formulas.fit_record import BASELINE_SHARES, Baseline, FitRecord, FittedOn
 from temperance.formulas.model import Formula, Model, Shape, TemperatureFormula, apply_to_rows
-from temperance.inputs.validation import check_temperatures
+from temperance.inputs.validation import check_choice, check_temperatures
 from temperance.json_fields import (
     Field,
     check_count,
@@ -90,7 +90,7 @@ def _check_counts(counts: Vector, where: str) -> Vector:
     return counts
 
 
-def _check_mean_probabilities(probabilities: Vector, where: str) -> Vector:
+def _check_sum(probabilities: Vector, where: str) -> Vector:
     if not abs(probabilities.sum() - 1) <= ROUNDING:
         raise InputError(f"{where} must sum to 1; found {probabilities.sum():g}")
     return probabilities
@@ -100,12 +100,6 @@ def _check_names(names: Any, where: str) -> tuple[str, ...]:
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise InputError(f"{where} must be a list of text")
     return tuple(names)
-
-
-def _check_kind(kind: Any, where: str) -> Any:
-    if kind not in ("logits", "probabilities"):
-        raise InputError(f"{where} must be one of logits, probabilities; found {excerpt(kind)}")
-    return kind
 
 
 FIT = (
@@ -127,7 +121,7 @@ FIT = (
     Field("library_version", str, "record.library_version", optional=True, check=check_line),
 )
 FITTED_ON = (
-    Field("kind", object, check=_check_kind),
+    Field("kind", str),
     Field("floor", float, optional=True, low=0, high=1),
     Field("length_normalised", bool, optional=True),
     Field("positions", bool, optional=True),
@@ -136,8 +130,8 @@ FITTED_ON = (
 )
 ADAPTATION = (
     Field("log_prior_ratio", list, high=MAX_LOG_RATIO, shape=("K",)),
-    Field("rows", int, "adaptation_rows", optional=True, nullable=True, low=1),
-    Field("frequency_errors", list, optional=True, nullable=True, low=0, high=MAX_WEIGHT, shape=("K",)),
+    Field("rows", int, "adaptation_rows", optional=True, low=1),
+    Field("frequency_errors", list, optional=True, low=0, high=MAX_WEIGHT, shape=("K",)),
 )
 AUTOMATION = (
     Field("max_error", float, low=0, high=1),
@@ -164,13 +158,7 @@ BASELINE = (
     Field("accuracy", float, low=0, high=1),
     # Not in the first files.
     Field(
-        "mean_probabilities",
-        list,
-        optional=True,
-        low=0,
-        high=1 + ROUNDING,
-        shape=("K",),
-        check=_check_mean_probabilities,
+        "mean_probabilities", list, optional=True, low=0, high=1 + ROUNDING, shape=("K",), check=_check_sum
     ),
     Field("label_frequencies", list, optional=True, low=0, high=1, shape=("K",)),
     Field("class_variances", list, optional=True, low=0, high=0.25, shape=("K",)),
@@ -272,8 +260,11 @@ def read_model(content: Json, method: Method, options: Mapping[str, Any]) -> Mod
     read, unknown = {}, {"": _unknown_fields(content, FILE)}
     for place, table in OBJECTS.items():
         if place in content:
-            read[place] = read_fields(content[place], table, n_classes, place=place)
             unknown[place] = _unknown_fields(content[place], table)
+            given = content[place]
+            if place == "adaptation":  # where null means absent
+                given = {name: value for name, value in given.items() if value is not None}
+            read[place] = read_fields(given, table, n_classes, place=place)
     fit = read["fit"]
     solution = fit.pop("solution")
     solver, status = parse_message(solution.pop("message"), converged=solution.pop("converged"))
@@ -317,6 +308,7 @@ def _check_together(model: Model) -> None:
     if names is not None and len(names) != model.n_classes:
         raise InputError(f"class_names must be {model.n_classes} names, one per class; found {len(names)}")
     if fitted_on is not None:
+        check_choice("fitted_on.kind", fitted_on.kind, ("logits", "probabilities"))
         for name in ("floor", "renormalised"):
             if getattr(fitted_on, name) is not None and fitted_on.kind != "probabilities":
                 raise InputError(f"fitted_on.{name} is for probabilities only")

@@ -41,8 +41,6 @@ class Field:
         The attribute that holds the value, such as "record.date"; "" if it has the name of the field.
     optional : bool
         Whether a file can lack it.
-    nullable : bool
-        Whether it can be null.
     low, high : float
         The limits of a number, and of each number of an array.
     shape : tuple
@@ -55,7 +53,6 @@ class Field:
     kind: type
     source: str = ""
     optional: bool = False
-    nullable: bool = False
     low: float = -math.inf
     high: float = math.inf
     shape: tuple[int | str, ...] = ()
@@ -158,8 +155,6 @@ def read_fields(
 
 def check_value(field: Field, value: Any, where: str, n_classes: int = 0) -> Any:
     """Return the value of a field, or raise if it is not what the field must be."""
-    if field.nullable and value is None:
-        return None
     if field.kind is list:
         shape = tuple(n_classes if size == "K" else int(size) for size in field.shape)
         value = check_numbers(value, where, shape, field.low, field.high)

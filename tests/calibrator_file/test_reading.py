@@ -283,7 +283,7 @@ OPTIONAL = [
     ("fitted_on", "logits", "fitted_on must be a JSON object"),
     ("fitted_on", {}, "fitted_on lacks kind"),
     ("fitted_on", {"kind": "scores"}, "fitted_on.kind must be one of .* found 'scores'"),
-    ("fitted_on", {"kind": ["logits"]}, "fitted_on.kind must be one of"),
+    ("fitted_on", {"kind": ["logits"]}, "fitted_on.kind must be text"),
     ("fitted_on", {"kind": "logits", "floor": 0.1}, "fitted_on.floor is for probabilities only"),
     ("fitted_on", {"kind": "probabilities", "floor": 2}, "fitted_on.floor must be a number from 0 to 1"),
     ("fitted_on", {"kind": "probabilities", "floor": True}, "fitted_on.floor must be a number"),
