@@ -181,8 +181,6 @@ class BayesianTemperatureScaling(Calibrator):
             )
         population = self._population()
         design = build_design(data, population)
-        if design.mismatch is not None:
-            warnings.warn(f"{design.mismatch}.", UserWarning, stacklevel=3)
         objective = data.objective(design.likelihood)
         posterior = _posterior(objective, design, population, data.n_rows)
         formula, solution = _formula(posterior, design, population, data), posterior.solution
@@ -267,8 +265,7 @@ class Design:
 
     `reference` is T0 and `level_tau` the tau of its prior. `loss_at_limit` is the loss at T0, divided by
     the loss of equal probabilities, if T0 is the largest temperature, else 0. `mean_log_entropy` is the
-    classifier's own uncertainty, on which `expected`, the prior mean, depends. `mismatch` is the sentence on
-    labels and columns that hardly match, or None.
+    classifier's own uncertainty, on which `expected`, the prior mean, depends.
     """
 
     reference: float
@@ -278,7 +275,6 @@ class Design:
     spread: Vector
     mean_log_entropy: float
     expected: float
-    mismatch: str | None
     basis: Matrix
     group_of_class: NDArray[np.intp]
     class_of_group: NDArray[np.intp]
@@ -318,6 +314,9 @@ def build_design(data: FitData, population: Population) -> Design:
     some = data if step == 1 else data.every(step)
     some = some if some.total_weight else data
     single = fit_single_temperature(some, exact=False)
+    mismatch = single.mismatch if right else f"All {data.n_rows} rows are classified wrong: {CHECK_LABELS}"
+    if mismatch is not None:
+        warnings.warn(f"{mismatch}.", UserWarning, stacklevel=4)
     reference, level_tau, loss_at_limit = _reference(some, single.temperature, population, expected)
     centre, deviation = mean_and_deviation(data, partial(shape_features, reference=reference))
     (information,) = some.total(partial(slope_weights, reference=reference))
@@ -330,7 +329,6 @@ def build_design(data: FitData, population: Population) -> Design:
         spread=deviation + ADDED_SPREAD,
         mean_log_entropy=mean_log_entropy,
         expected=expected,
-        mismatch=single.mismatch if right else f"All {data.n_rows} rows are classified wrong: {CHECK_LABELS}",
         basis=increments_basis(information),
         group_of_class=group_of_class,
         class_of_group=class_of_group,
