@@ -25,7 +25,7 @@ from sklearn.utils import TransformerTags
 from sklearn.utils._set_output import ADAPTERS_MANAGER, _get_output_config
 
 from temperance import loaders
-from temperance.calibrators.fit_record import is_fitted_on, record_fit, record_source
+from temperance.calibrators.fit_record import is_fitted_on, record_fit
 from temperance.calibrators.label_shift import adapt_to_priors, adapt_to_rows, describe_adaptation
 from temperance.calibrators.registry import key_of
 from temperance.core.arrays import AnyArray, Vector
@@ -236,27 +236,30 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         """
         self._check_options()
         number_of_threads()  # raises if the environment variable is not valid
-        names, fitted_on, rows = column_names(logits), FittedOn(positions=positions or None), logits
+        names, rows, floor = column_names(logits), logits, None
         if renormalise and not from_probs:
             raise InputError(
                 "renormalise is for probabilities; found logits.", remedy=Remedy("from_probs", (True,))
             )
         if from_probs:
             floor = probability_floor(logits, renormalise=renormalise)
-            fitted_on = replace(
-                fitted_on, kind="probabilities", floor=floor, renormalised=renormalise or None
-            )
             rows = logits_from_probs(logits, floor, renormalise=renormalise)
             classes = names.tolist() if classes is None and names is not None else classes
         data, class_names, at = _open_rows(
             rows, labels, sample_weight, groups, classes, dim, ignore_index, from_probs
         )
+        fitted_on = FittedOn(
+            "probabilities" if from_probs else "logits",
+            floor,
+            positions=positions or None,
+            dim=at,
+            renormalised=renormalise or None,
+        )
         data.positions = positions
         for name in list(vars(self)):
             if name.endswith("_"):
                 delattr(self, name)  # of an earlier fit
-        model = record_fit(self._fit(data), data, None if positions else class_names)
-        model = record_source(model, replace(fitted_on, dim=at), None)
+        model = record_fit(self._fit(data), data, fitted_on, None if positions else class_names)
         # Later steps can read the rows again. The solver's own numbers are in the formula, and not in a file.
         solution = replace(model.solution, passes=data.passes, parameters=np.empty(0), covariance=None)
         self.model_ = replace(model, solution=solution)

@@ -33,7 +33,9 @@ EVALUATED_LOGITS = 1 << 18  # at a time: three arrays of 2 MB in float64
 TIE = 1e-6  # relative: what rounding moves a probability by
 
 
-def record_fit(model: Model, data: FitData, class_names: Sequence[str] | None) -> Model:
+def record_fit(
+    model: Model, data: FitData, fitted_on: FittedOn, class_names: tuple[str, ...] | None
+) -> Model:
     """Return the model of a fit with the record of the rows it was fitted to."""
     described = min(BASELINE_ROWS, max(MIN_BASELINE_ROWS, BASELINE_LOGITS // data.n_classes))
     samples: Samples = [
@@ -53,8 +55,8 @@ def record_fit(model: Model, data: FitData, class_names: Sequence[str] | None) -
             in_groups = effective_rows(gap[at], weights[at], data.groups[at])
             baseline = replace(baseline, effective_rows=in_groups)
     record = FitRecord(
-        class_names=None if class_names is None else tuple(class_names),
-        fitted_on=FittedOn(),
+        class_names=class_names,
+        fitted_on=fitted_on,
         data_hash=_digest(data, counts, labels, logits),
         date=utc_now(),
         library_version=__version__,
@@ -168,6 +170,9 @@ def _baseline(
         confidence, entropy, predicted, right, weights = columns
     labels, probabilities, variances = class_sums.sum(axis=0) / class_sums[:, 0].sum()
     share = weights / weights.max()  # whose squares neither overflow nor vanish
+    numbers = np.stack([confidence, entropy, right.astype(np.float64)])
+    # Rounding must not take the mean of ones above 1.
+    means = np.clip(numbers @ share / share.sum(), numbers.min(axis=1), numbers.max(axis=1)).tolist()
     confidence_quantiles, confidence_shares = _distribution(confidence, share, 1.0)
     entropy_quantiles, entropy_shares = _distribution(entropy, share, np.inf)
     return Baseline(
@@ -178,18 +183,13 @@ def _baseline(
         entropy_quantiles=entropy_quantiles,
         entropy_shares=entropy_shares,
         predicted_counts=np.bincount(predicted, weights, n_classes).astype(np.float64),
-        mean_confidence=_mean(confidence, share),
-        mean_entropy=_mean(entropy, share),
-        accuracy=_mean(right.astype(np.float64), share),
+        mean_confidence=means[0],
+        mean_entropy=means[1],
+        accuracy=means[2],
         mean_probabilities=probabilities,
         label_frequencies=labels,
         class_variances=np.clip(variances, 0.0, 0.25),  # but for rounding
     )
-
-
-def _mean(values: Vector, weights: Vector) -> float:
-    # Rounding must not take the mean of ones above 1.
-    return float(min(max(weights @ values / weights.sum(), values.min()), values.max()))
 
 
 def _distribution(values: Vector, weights: Vector, largest: float) -> tuple[Vector, Vector]:
