@@ -86,25 +86,3 @@ def test_an_impossible_number_of_rows_is_refused(path, number, also):
     damaged["baseline"] |= {"effective_rows": number} | dict.fromkeys(also, number)
     damaged["fit"]["rows"] = 2**53
     assert not assert_refused_or_checked(path, damaged)
-
-
-@pytest.mark.parametrize(
-    ("place", "change", "words"),
-    [
-        ("baseline", {"predicted_counts": [0, 0, 0]}, "predicted_counts must have a sum"),
-        ("baseline", {"effective_rows": 500}, "effective_rows must be at most 400"),
-        ("baseline", {"rows": 401}, "baseline.rows must be at most 400; found 401"),
-        ("baseline", {"confidence_quantiles": [*[0.9] * 20, 0.5]}, "confidence_quantiles must not decrease"),
-        ("baseline", {"entropy_shares": [0.5] * 21}, "at least the levels of the quantiles"),
-        ("baseline", {"confidence_shares": [*[1] * 20, 2]}, "confidence_shares must be <= 1"),
-        ("baseline", {"mean_probabilities": [0.5, 0.5, 0.5]}, "mean_probabilities must sum to 1; found 1.5"),
-        ("fit", {"class_counts": [0, 0, 0]}, "class_counts must have a sum"),
-        ("adaptation", {"log_prior_ratio": [1e308, 0, 0]}, "log_prior_ratio must be <= 100"),
-    ],
-)
-def test_the_message_names_the_field(path, place, change, words):
-    damaged = content(path)
-    damaged[place] |= change
-    path.write_text(json.dumps(damaged))
-    with pytest.raises(InputError, match=words):
-        load(path)
