@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from compared import COMPARED
 
-from temperance import load
+from temperance import load, serving
 
 PRIORS = np.array([0.7, 0.1, 0.15, 0.05])
 
@@ -24,6 +24,8 @@ def test_an_adapted_calibrator_is_read_back_bit_for_bit(method, task, fitted, tm
         assert back.model_.adaptation_rows == adapted.model_.adaptation_rows
         np.testing.assert_array_equal(back.predict_proba(task.logits), adapted.predict_proba(task.logits))
         np.testing.assert_array_equal(back.transform(task.logits), adapted.transform(task.logits))
+        served = serving.load(tmp_path / f"{name}.json").predict_proba(task.logits)
+        assert served.tobytes() == back.predict_proba(task.logits).tobytes()
         assert back.summary() == adapted.summary()
         assert "adapted to class frequencies: " in back.summary()
 

@@ -127,16 +127,11 @@ REFUSED = [
     ("map_covariance", np.eye(4).tolist(), "map_covariance must have the shape (8, 8); found (4, 4)"),
     ("mean", ["a"] * 4, "mean must hold numbers only"),
     ("mean", [1e7] * 4, "mean must be <= 1e+06; found 1e+07"),
-    *((name, [0.0, float("nan")], f"{name} must be finite") for name in ("intercept", "mean", "map_mean")),
+    ("mean", [0.0, float("nan")], "mean must be finite"),
     *(
         (name, value, f"{name} must be a number from 1e-06 to 1e+06; found {value!r}")
         for name in NUMBERS
         for value in (0.0, -1.0, 1e7, None, "wide")
-    ),
-    *(
-        (name, value, f"{name} must be finite; found {value}")
-        for name in NUMBERS
-        for value in (float("nan"), float("inf"))
     ),
     *(
         (name, covariance(size, kind), f": {name} must be symmetric and positive definite")

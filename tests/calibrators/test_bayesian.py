@@ -83,8 +83,8 @@ def test_a_class_that_is_never_predicted_has_the_largest_standard_error(large):
 # Few rows, and rows of any scale.
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_20_rows_without_an_error_stay_near_the_prior(seed):
+@pytest.mark.parametrize("seed", range(2))
+def test_20_rows_without_an_error_stay_near_the_prior_and_a_weak_one_holds_them_less(seed):
     logits = simulate(20, 5, random_state=seed).logits
     cal = BayesianTemperatureScaling().fit(logits, logits.argmax(axis=1))
     expected, scale = expected_level(logits, np.ones(20)), shipped_population().intercept_scale
@@ -95,6 +95,7 @@ def test_20_rows_without_an_error_stay_near_the_prior(seed):
     assert np.isfinite(cal.predict_proba(NEW)).all()
     weak = BayesianTemperatureScaling(prior="weak").fit(logits, logits.argmax(axis=1))
     assert np.abs(np.log(weak.temperature(logits)).mean()) < 3
+    assert weak.log_temperature_std(NEW).mean() > 1.2 * cal.log_temperature_std(NEW).mean()
 
 
 def test_with_20_rows_it_beats_temperature_scaling():
@@ -133,13 +134,6 @@ def test_only_the_classes_predicted_most_often_have_a_shift_of_their_own(large, 
 # Priors, options, words.
 
 
-def test_a_strong_prior_dominates_and_a_weak_one_does_not(large):
-    shipped, weak = bayes(large, 30), bayes(large, 30, prior="weak")
-    assert weak.log_temperature_std(NEW).mean() > 1.2 * shipped.log_temperature_std(NEW).mean()
-    many = bayes(large), bayes(large, prior="weak")
-    assert np.abs(many[0].predict_proba(NEW) - many[1].predict_proba(NEW)).mean() < 0.01
-
-
 def test_the_prior_of_a_file_is_used_saved_by_name_and_not_needed_afterwards(large, tmp_path):
     path = tmp_path / "prior.json"
     write_population(weak_population(), path)
@@ -149,9 +143,10 @@ def test_the_prior_of_a_file_is_used_saved_by_name_and_not_needed_afterwards(lar
     path.unlink()
     loaded = temperance.load(tmp_path / "cal.json")
     assert loaded.prior == str(path)
-    np.testing.assert_array_equal(loaded.predict_proba(NEW), cal.predict_proba(NEW))
     np.testing.assert_array_equal(loaded.log_temperature_std(NEW), cal.log_temperature_std(NEW))
     assert str(path) in "".join(loaded.summary().split())  # lines are wrapped
+    with_many = [bayes(large, prior=prior).predict_proba(NEW) for prior in ("population", "weak")]
+    assert np.abs(with_many[0] - with_many[1]).mean() < 0.01
 
 
 @pytest.mark.parametrize(
@@ -190,15 +185,13 @@ def test_the_summary_says_what_the_rows_added_to_the_prior(cal):
     assert f"b: {cal.coefficients_[0]:+.3f} ± {cal.standard_errors_['coefficients'][0]:.2g}" in text
 
 
-@pytest.mark.parametrize("scale", [1e-4, 1e-3, 1e3])
-def test_the_unit_of_the_logits_hardly_matters_even_to_few_rows(scale):
-    task = simulate(2050, 5, random_state=3)
-    losses = []
-    for unit in (1.0, scale):
+def test_the_unit_of_the_logits_hardly_matters_even_to_few_rows():
+    task, losses = simulate(2050, 5, random_state=3), []
+    for unit in (1.0, 1e-4, 1e-3, 1e3):
         logits = unit * task.logits
         cal = BayesianTemperatureScaling().fit(logits[:50], task.labels[:50])
         losses.append(metrics.nll(cal.predict_proba(logits[50:]), task.labels[50:]))
-    assert losses[1] == pytest.approx(losses[0], rel=0.05)
+    np.testing.assert_allclose(losses, losses[0], rtol=0.05)
 
 
 @pytest.mark.parametrize("step", [2, 16])

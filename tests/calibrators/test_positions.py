@@ -61,16 +61,12 @@ def test_a_file_and_a_service_take_other_numbers_of_options(key, of_mixed, tmp_p
     assert load(tmp_path / "cal.json").summary() == cal.summary()
 
 
-def test_pts_has_as_many_inputs_as_at_the_fit():
-    cal = make_calibrator("pts").fit(*questions(300, 4), positions=True)
+def test_methods_with_numbers_for_columns_refuse_positions_or_other_numbers_of_them():
     with pytest.raises(InputError, match="must have 4 columns; found 3"):
-        cal.predict_proba(questions(10, 3)[0])
-
-
-@pytest.mark.parametrize("key", WEIGH_CLASSES)
-def test_methods_with_a_weight_for_each_class_are_refused(key):
-    with pytest.raises(InputError, match="columns must be classes; found positions"):
-        make_calibrator(key).fit(*questions(100, 4), positions=True)
+        make_calibrator("pts").fit(*questions(300, 4), positions=True).predict_proba(questions(10, 3)[0])
+    for key in WEIGH_CLASSES:
+        with pytest.raises(InputError, match="columns must be classes; found positions"):
+            make_calibrator(key).fit(*questions(100, 4), positions=True)
 
 
 def always_first(n_rows, seed):

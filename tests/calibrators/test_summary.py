@@ -1,6 +1,5 @@
 """The summary of a fitted calibrator: sentences that follow from its numbers."""
 
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -24,26 +23,16 @@ def text(calibrator):
     return calibrator.summary().replace("\n ", "")
 
 
-@pytest.mark.parametrize(
-    ("factor", "words"),
-    [
-        (3.0, r"overconfident; its logits are 3\.\d* times too large"),
-        (0.25, r"underconfident; its logits are (4|3\.9|4\.)\d* times too small"),
-    ],
-)
-def test_ts_gives_the_direction_and_size_of_the_miscalibration(factor, words):
-    task = simulate(20_000, 5, temperature=factor, entropy_slope=0.0, class_spread=0.0)
-    assert re.search(words, text(TemperatureScaling().fit(task.logits, task.labels)))
-
-
-def test_ts_says_when_the_confidence_is_right():
+def test_ts_gives_the_direction_and_size_of_the_miscalibration():
     task = simulate(5_000, 5, temperature=1.0, entropy_slope=0.0, class_spread=0.0)
     calibrator = TemperatureScaling().fit(task.logits, task.labels)
     for temperature, words in (
+        (3.0, "the classifier is overconfident; its logits are 3 times too large"),
         (1.01, "the classifier is overconfident; its logits are 1.01 times too large"),
         (1.004, "neither over- nor underconfident on average"),
         (0.996, "neither over- nor underconfident on average"),
         (0.99, "the classifier is underconfident; its logits are 1.01 times too small"),
+        (0.25, "the classifier is underconfident; its logits are 4 times too small"),
     ):
         calibrator.model_ = replace(calibrator.model_, formula=SingleTemperatureFormula(temperature))
         assert words in text(calibrator)
