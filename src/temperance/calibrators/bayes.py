@@ -14,7 +14,6 @@ is tempered by its design effect (`core.design_effect`), so that the prior keeps
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -53,7 +52,7 @@ from temperance.core.logit_rows import LogitRows
 from temperance.core.maps import RowMapLikelihood, increments_basis, slope_weights, slopes_of
 from temperance.core.objective import FitData, Objective, mean_and_deviation, weighted_sum
 from temperance.core.predictors import TEMPERATURE_MAX, TEMPERATURE_MIN, ByClass, Log
-from temperance.errors import InputError, excerpt, on_one_line
+from temperance.errors import InputError, excerpt, on_one_line, warn_user
 from temperance.formulas.bayes import SIZE, BayesianFormula
 from temperance.formulas.model import Model
 from temperance.population import Population, read_population, shipped_population, weak_population
@@ -316,7 +315,7 @@ def build_design(data: FitData, population: Population) -> Design:
     single = fit_single_temperature(some, exact=False)
     mismatch = single.mismatch if right else f"All {data.n_rows} rows are classified wrong: {CHECK_LABELS}"
     if mismatch is not None:
-        warnings.warn(f"{mismatch}.", UserWarning, stacklevel=4)
+        warn_user(UserWarning(f"{mismatch}."))
     reference, level_tau, loss_at_limit = _reference(some, single.temperature, population, expected)
     centre, deviation = mean_and_deviation(data, partial(shape_features, reference=reference))
     (information,) = some.total(partial(slope_weights, reference=reference))
@@ -404,7 +403,7 @@ def _posterior(objective: Objective, design: Design, population: Population, n_r
     """Fit all blocks, or keep the prior where the logits are too large for any temperature and map."""
     blocks, start = prior_blocks(design, population), design.start(population)
     if design.reference >= TEMPERATURE_MAX * (1 - LIMIT_MARGIN):
-        warnings.warn(f"{TOO_LARGE}.", UserWarning, stacklevel=4)
+        warn_user(UserWarning(f"{TOO_LARGE}."))
     if design.loss_at_limit > MAX_LOSS_OF_MAP:
         return prior_alone(objective, blocks, start)
     return maximise_evidence(objective, blocks, start, n_rows, design.level_tau)

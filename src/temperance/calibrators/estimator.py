@@ -8,7 +8,6 @@ which says where in the model it is.
 from __future__ import annotations
 
 import textwrap
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import copy
@@ -267,13 +266,12 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         if names is not None and not positions:
             self.feature_names_in_ = names
         if not solution.converged:
-            warnings.warn(
+            message = (
                 f"{type(self).__name__} did not converge: {solution.message}. The result can be used; a "
                 "slightly lower loss on these rows might exist, often with too few rows for the parameters. "
-                "temperance.compare shows how well it predicts other rows.",
-                ConvergenceWarning,
-                stacklevel=2,
+                "temperance.compare shows how well it predicts other rows."
             )
+            warn_user(ConvergenceWarning(message))
         return self
 
     def __sklearn_tags__(self) -> Any:

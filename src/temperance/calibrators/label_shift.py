@@ -6,7 +6,6 @@ only its `log_prior_ratio` changes.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,7 +24,7 @@ from temperance.core.frequencies import (
     estimate_frequencies,
     label_frequencies,
 )
-from temperance.errors import InputError, on_one_line
+from temperance.errors import InputError, listed, on_one_line, warn_user
 from temperance.formulas.model import Model, apply, axis_of_classes, logits_for
 from temperance.inputs.containers import as_numpy, framework_of
 from temperance.inputs.validation import check_priors
@@ -34,7 +33,7 @@ MAX_CLASSES = 4096  # their K x K Hessian fits in memory
 LARGE_ERROR = 0.1  # standard error of a frequency, in absolute terms
 TIMES_LABELLED = 3.0  # ... and relative to the error with as many labelled rows
 SAMPLED_ROWS_PER_CLASS = 100  # enough for mean probabilities within 10%
-MAX_NAMED = 5  # classes listed in a message
+MAX_NAMED = 5  # classes in a summary
 
 
 def adapt_to_rows(model: Model, logits: Any, from_probs: bool | None = None) -> Model:
@@ -55,12 +54,11 @@ def adapt_to_priors(model: Model, priors: Any) -> Model:
     fitted = frequencies_at_fit(model)
     given, known = check_priors(as_numpy(priors), model.n_classes), fitted.is_known
     if not known.all():
-        warnings.warn(
+        message = (
             f"{_named(np.flatnonzero(~known))} had fewer than {MIN_COUNT:.0f} labels at fit, so adapt "
-            "cannot know the frequency there and leaves it unchanged. Fit again with more such labels.",
-            UserWarning,
-            stacklevel=3,
+            "cannot know the frequency there and leaves it unchanged. Fit again with more such labels."
         )
+        warn_user(UserWarning(message))
     frequencies = fitted.frequencies.copy()
     frequencies[known] = given[known] * (fitted.frequencies[known].sum() / given[known].sum())
     return _adapted(model, fitted, frequencies, None, None)
@@ -145,23 +143,21 @@ def _adapted(
 
 def _warn(estimate: FrequencyEstimate, fitted: LabelFrequencies, n_rows: int) -> None:
     if not estimate.converged:
-        warnings.warn(
+        message = (
             "adapt did not converge: its class frequencies are not the maximum-likelihood ones. Pass the "
-            "frequencies themselves, if they are known.",
-            ConvergenceWarning,
-            stacklevel=4,
+            "frequencies themselves, if they are known."
         )
+        warn_user(ConvergenceWarning(message))
     doubtful = np.flatnonzero(_is_doubtful(estimate, fitted, n_rows))
     if doubtful.size:
         order = doubtful[np.argsort(-estimate.standard_errors[doubtful])]
         worst = estimate.standard_errors[order[0]]
-        warnings.warn(
+        message = (
             f"{n_rows} rows do not determine the frequency of {_named(order)} (standard error up to "
             f"{worst:.2g}): there are too few rows, or the classifier barely separates the classes. Pass "
-            "more rows, or the frequencies themselves, if they are known.",
-            UserWarning,
-            stacklevel=4,
+            "more rows, or the frequencies themselves, if they are known."
         )
+        warn_user(UserWarning(message))
 
 
 def _is_doubtful(estimate: FrequencyEstimate, fitted: LabelFrequencies, n_rows: int) -> NDArray[np.bool_]:
@@ -173,10 +169,8 @@ def _is_doubtful(estimate: FrequencyEstimate, fitted: LabelFrequencies, n_rows: 
     return doubtful
 
 
-def _named(classes: Sequence[int] | NDArray[np.intp]) -> str:
-    listed = ", ".join(str(k) for k in classes[:MAX_NAMED])
-    more = len(classes) - MAX_NAMED
-    return f"class{'es' * (len(classes) > 1)} {listed}{f' and {more} more' * (more > 0)}"
+def _named(classes: NDArray[np.intp]) -> str:
+    return f"class{'es' * (len(classes) > 1)} {listed(classes, str)}"
 
 
 @dataclass(frozen=True)
@@ -209,8 +203,7 @@ def describe_adaptation(model: Model, names: Sequence[object]) -> str:
     """Say in one line which class frequencies changed most, if those at fit are known."""
     if model.class_counts is None:
         return "adapted to class frequencies that differ from the fit's"
-    listed = [
-        f"{on_one_line(names[change.column])} {change}" for change in frequency_changes(model)[:MAX_NAMED]
-    ]
+    changes = frequency_changes(model)[:MAX_NAMED]
+    told = [f"{on_one_line(names[change.column])} {change}" for change in changes]
     rest = "; ..." if model.n_classes > MAX_NAMED else ""
-    return f"adapted to class frequencies: {'; '.join(listed)}{rest}"
+    return f"adapted to class frequencies: {'; '.join(told)}{rest}"

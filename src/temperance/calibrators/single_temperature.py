@@ -8,7 +8,6 @@ many rows a subsample of a few thousand is enough to set them.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
@@ -25,6 +24,7 @@ from temperance.core.mixture import LogMixture
 from temperance.core.objective import FitData, LogLikelihood, Prior, weighted_sum
 from temperance.core.predictors import TEMPERATURE_MAX, TEMPERATURE_MIN, Constant, Log
 from temperance.core.solution import Solution
+from temperance.errors import warn_user
 
 # Rows for a first estimate of the scale, and initial values for methods that refine it.
 SCALE_ROWS, START_ROWS = 512, 4096
@@ -199,7 +199,7 @@ def warn_of(single: SingleTemperatureFit, n_rows: int, *, limits_outliers: bool 
         message = f"The temperature is at its lower limit, {TEMPERATURE_MIN:g}: scale the logits up."
     else:
         return
-    warnings.warn(message, UserWarning, stacklevel=4)
+    warn_user(UserWarning(message))
 
 
 def warn_of_few_rows(single: SingleTemperatureFit, name: str, n_parameters: int) -> None:
@@ -210,7 +210,7 @@ def warn_of_few_rows(single: SingleTemperatureFit, name: str, n_parameters: int)
             f"{single.n_counted}. Its temperatures are not identified. Use bayes or ts, or add "
             "labelled rows."
         )
-        warnings.warn(message, UserWarning, stacklevel=4)
+        warn_user(UserWarning(message))
 
 
 def _sum_of_means(rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
