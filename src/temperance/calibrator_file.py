@@ -112,7 +112,7 @@ FIT = (
     Field("message", str, "solution.message"),
     # Of methods that have a temperature.
     Field("temperature_quantiles", list, optional=True, shape=(3,), check=_check_quantiles),
-    Field("effective_parameters", float, "n_parameters", optional=True, low=0, high=MAX_WEIGHT),
+    Field("effective_parameters", float, "n_parameters", optional=True, low=0, high=1e300),
     Field("class_counts", list, optional=True, low=0, high=MAX_WEIGHT, shape=("K",), check=_check_counts),
     Field("groups", int, "n_groups", optional=True, low=2),
     Field("design_effect", float, optional=True, low=1, high=MAX_WEIGHT),
@@ -125,7 +125,7 @@ FITTED_ON = (
     Field("floor", float, optional=True, low=0, high=1),
     Field("length_normalised", bool, optional=True),
     Field("positions", bool, optional=True),
-    Field("dim", int, optional=True, low=0),
+    Field("dim", int, optional=True, low=0, high=64),  # as many axes as a NumPy array can have
     Field("renormalised", bool, optional=True),
 )
 ADAPTATION = (

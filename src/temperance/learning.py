@@ -21,11 +21,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import block_diag
 
-from temperance.calibrators.bayes import Design, build_design, prior_blocks
+from temperance.calibrators.bayes import build_design, prior_blocks
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.evidence import maximise_evidence
 from temperance.core.fisher import fisher_scoring
-from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import FitData, Prior
 from temperance.errors import InputError
 from temperance.inputs.containers import open_labelled
@@ -98,37 +97,28 @@ def summarise_task(name: str, dataset: str, logits: Any, labels: ArrayLike) -> T
         raise InputError(f"the labels of {name} do not determine a temperature. Leave the task out.")
     information = _positive(np.linalg.inv(solution.covariance) - precision)
     linear = information @ solution.parameters + precision @ (solution.parameters - mean)
+    objective = data.objective(design.likelihood)
+    posterior = maximise_evidence(objective, prior_blocks(design, weak), design.start(weak), data.n_rows)
+    digest = hashlib.sha256(np.ascontiguousarray(rows.values, np.float64).tobytes())
+    digest.update(np.ascontiguousarray(rows.labels, np.int64).tobytes())
     return TaskSummary(
         name,
         dataset,
         rows.n_rows,
         rows.n_classes,
-        _digest(rows),
+        digest.hexdigest(),
         design.mean_log_entropy,
         information,
         linear,
-        _class_scale(data, design, weak),
+        # The standard deviation of the class temperatures that maximises the evidence of this task.
+        float(weak.class_scale * posterior.taus["class temperature"] ** 0.5),
     )
-
-
-def _digest(rows: LogitRows) -> str:
-    """Return a hash of the rows of a task."""
-    digest = hashlib.sha256(np.ascontiguousarray(rows.values, np.float64).tobytes())
-    digest.update(np.ascontiguousarray(rows.labels, np.int64).tobytes())
-    return digest.hexdigest()
 
 
 def _positive(matrix: Matrix) -> Matrix:
     """Return the nearest positive semi-definite matrix."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     return (vectors * np.maximum(values, 1e-6)) @ vectors.T
-
-
-def _class_scale(data: FitData, design: Design, weak: Population) -> float:
-    """Return the standard deviation of the class temperatures that maximises the evidence of this task."""
-    objective = data.objective(design.likelihood)
-    posterior = maximise_evidence(objective, prior_blocks(design, weak), design.start(weak), data.n_rows)
-    return float(weak.class_scale * posterior.taus["class temperature"] ** 0.5)
 
 
 def learn_population(tasks: Sequence[TaskSummary]) -> Population:

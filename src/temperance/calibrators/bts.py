@@ -142,12 +142,9 @@ class BinwiseTemperatureScaling(Calibrator):
     def _describe(self) -> list[str]:
         errors = self.standard_errors_.get("temperatures", [None] * len(self.temperatures_))
         low, high = int(np.argmin(self.temperatures_)), int(np.argmax(self.temperatures_))
-        lines = [
-            f"{name}: confidence {self._range(i)}, T = {estimate(self.temperatures_[i], errors[i])}"
-            for name, i in (("lowest", low), ("highest", high), ("top bin", len(self.temperatures_) - 1))
-        ]
-        return [f"T = a table of {len(self.temperatures_)} ranges of confidence", *lines]
-
-    def _range(self, i: int) -> str:
+        lines = [f"T = a table of {len(self.temperatures_)} ranges of confidence"]
         edges = np.concatenate([[0.0], self.edges_, [1.0]])
-        return f"({edges[i]:.4g}, {edges[i + 1]:.4g}]"
+        for name, i in (("lowest", low), ("highest", high), ("top bin", len(self.temperatures_) - 1)):
+            confidence = f"({edges[i]:.4g}, {edges[i + 1]:.4g}]"
+            lines.append(f"{name}: confidence {confidence}, T = {estimate(self.temperatures_[i], errors[i])}")
+        return lines

@@ -123,18 +123,15 @@ class Method:
         """The first line of its documentation."""
         return (self.build.__doc__ or "").partition("\n")[0].rstrip(".")
 
-    def _says(self, name: str) -> bool:
-        return bool(getattr(self(), name, False))
-
     @property
     def keeps_class(self) -> bool:
         """Whether the predicted class always stays the same."""
-        return self._says("keeps_class")
+        return bool(getattr(self(), "keeps_class", False))
 
     @property
     def supports_masked_classes(self) -> bool:
         """Whether -inf can mark an impossible class."""
-        return self._says("supports_masked_classes")
+        return bool(getattr(self(), "supports_masked_classes", False))
 
     @property
     def is_ours(self) -> bool:
