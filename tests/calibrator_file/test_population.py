@@ -27,21 +27,6 @@ PRIORS = {"shipped": shipped_population(), "weak": weak_population()}
 EACH = pytest.mark.parametrize("population", PRIORS.values(), ids=PRIORS)
 
 
-@EACH
-def test_a_prior_is_a_distribution(population):
-    assert population.intercept.shape == (2,)
-    assert population.mean.shape == (4,)
-    assert population.map_mean.shape == (8,)
-    for name, size in COVARIANCES.items():
-        covariance = getattr(population, name)
-        assert covariance.shape == (size, size)
-        np.testing.assert_allclose(covariance, covariance.T, rtol=1e-12)
-        assert np.linalg.eigvalsh(covariance).min() > 0
-    for name in NUMBERS:
-        assert getattr(population, name) > 0
-        assert np.isfinite(getattr(population, name))
-
-
 def test_the_shipped_prior_expects_overconfidence_of_confident_rows_and_is_narrower_than_the_weak_one():
     shipped, weak = shipped_population(), weak_population()
     sure, unsure = shipped.intercept @ [1, -8], shipped.intercept @ [1, -1]

@@ -64,16 +64,18 @@ def test_hts_says_which_rows_are_overconfident(slope, words):
 
 
 @pytest.mark.parametrize(
-    ("weight", "words"), [(1.9, "no clear"), (2.1, "unsure predictions"), (-2.1, "sure")]
+    ("weight", "error", "highest", "words"),
+    [
+        (1.9, 1.0, 3.0, "no clear"),  # a clear relation has two standard errors
+        (2.1, 1.0, 3.0, "unsure predictions"),
+        (-2.1, 1.0, 3.0, "sure"),
+        (0.0065, 0.0026, 1.04, "a small effect"),
+        (0.0065, 0.0026, 1.06, "unsure predictions need"),
+    ],
 )
-def test_a_weight_of_two_standard_errors_is_a_clear_relation(weight, words):
-    assert _entropy_weight_in_words(weight, np.array(1.0), np.array([1.0, 2.0, 3.0])).startswith(words)
-
-
-@pytest.mark.parametrize(("highest", "words"), [(1.04, "a small effect"), (1.06, "unsure predictions need")])
-def test_a_certain_effect_that_is_small_is_called_small(highest, words):
+def test_the_weight_of_the_entropy_is_told_if_it_is_clear_and_matters(weight, error, highest, words):
     quantiles = np.array([1.0, 1.01, highest])
-    assert _entropy_weight_in_words(0.0065, np.array(0.0026), quantiles).startswith(words)
+    assert _entropy_weight_in_words(weight, np.array(error), quantiles).startswith(words)
 
 
 def test_lts_names_the_most_and_least_overconfident_classes_in_order_with_their_errors():
