@@ -388,7 +388,9 @@ def save(
         "standard_errors": {name: np.asarray(e).tolist() for name, e in model.standard_errors.items()},
     }
     holders = {"fitted_on": record.fitted_on, "automation": model.automation, "baseline": record.baseline}
-    known = {place: write_fields(holders.get(place, model), table) for place, table in OBJECTS.items()}
+    known: Json = {}
+    for place, table in OBJECTS.items():
+        known[place] = write_fields(holders.get(place, model), table)
     known |= {"class_names": record.class_names, "metadata": given["metadata"]}
     content |= {name: value for name, value in known.items() if value}
     for place, unknown in record.unknown_fields.items():
