@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
 from temperance.core.blocks import row_products, row_slices
@@ -44,22 +44,11 @@ class MapTable(NamedTuple):
     slopes: Vector
 
     @classmethod
-    def of(cls, knots: Vector, slopes: Vector) -> MapTable:
-        """Return the map with these slopes that is 0 at 0."""
+    def of(cls, knots: Vector, slopes: Vector, dtype: DTypeLike = np.float64) -> MapTable:
+        """Return the map with these slopes that is 0 at 0, in a type."""
         values = np.zeros(len(knots))
         np.add.accumulate(slopes[:-1] * (knots[1:] - knots[:-1]), out=values[1:])
-        return cls(knots, values, slopes)
-
-    @staticmethod
-    def kept(knots: Vector, slopes: Vector, dtype: np.dtype[Any]) -> MapTable:
-        """Return the same in a type, computed once for a fitted map: a service asks for one row at a time."""
-        return _kept_table(knots.tobytes(), slopes.tobytes(), dtype)
-
-
-@lru_cache(maxsize=64)
-def _kept_table(knots: bytes, slopes: bytes, dtype: np.dtype[Any]) -> MapTable:
-    table = MapTable.of(np.frombuffer(knots), np.frombuffer(slopes))
-    return MapTable(*(numbers.astype(dtype) for numbers in table))
+        return cls(*(numbers.astype(dtype, copy=False) for numbers in (knots, values, slopes)))
 
 
 def _placed(
@@ -112,7 +101,7 @@ def segment_sums(
     start: int,
     cache: SegmentCache | None,
 ) -> None:
-    """Write the sums of p, p r and p r^2 over each segment, (3, segments, rows), or of the first of them.
+    """Write the sums of p, p r and p r^2 over each segment, (3, segments, rows).
 
     r is the excess, and `start` is the number of the first row.
     """

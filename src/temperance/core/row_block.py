@@ -346,7 +346,7 @@ class RowBlock:
         uniform: float | None = None,
     ) -> Floats:
         """Return sum_j w_j softmax(-scale_j map(-log softmax(z / T0))) + uniform, or its logarithm."""
-        beta, table = 1 / float(reference), MapTable.kept(knots, slopes, self.z.dtype)
+        beta, table = 1 / float(reference), MapTable.of(knots, slopes, self.z.dtype)
         log_s, d = self._working(self.log_sum(beta)), self.d
         room = np.empty_like(d) if self._room_e is None else self._room_e
         gaps = mapped_gaps(d, self._at_top, log_s, beta, table, room)
