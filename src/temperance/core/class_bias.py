@@ -228,7 +228,7 @@ class ClassBiasLikelihood(RowObjective):
         return self.rows.label_gap[at] + self.rows.peak[at] - _dots(block.p, block.log_probs)
 
     def _sum(self, offsets: Offsets, work: OfBlock, width: int = 0) -> list[Vector]:
-        """Add up what `work` returns for each block, whose rows need `width` numbers, in one pass."""
+        """Add up what `work` returns per block, whose rows need `width` numbers, in one pass."""
         labels = self.rows.labels
         assert labels is not None
 

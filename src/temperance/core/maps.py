@@ -113,7 +113,7 @@ MomentsWork = Callable[[slice, _RowMoments], tuple[Vector, ...]]
 def _sum_moments(
     rows: LogitRows, reference: float, slopes: Vector, scale: Vector | float, use: MomentsWork
 ) -> list[Vector]:
-    """Add up what `use` returns for each block, in one pass; the row's `scale` multiplies the slopes."""
+    """Add up what `use` returns per block, in one pass; the row's `scale` multiplies the slopes."""
 
     def use_sums(at: slice, sums: Matrix) -> tuple[Vector, ...]:
         e_top = rows.log_sum_at(1 / reference)[at]
