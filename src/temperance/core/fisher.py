@@ -98,21 +98,15 @@ def solve_from_each(
         end = solve(few, start, n_rows // step, ROUGH_TOLERANCE, bounds=bounds)
         others = []
         for other in distinct:
-            if not _in_one_valley(few, end, other):
+            # The ends of rough fits can be far apart where the valley is flat, as along a parameter without
+            # effect: they are in one valley if the point between them is no higher.
+            between = few((end.parameters + other.parameters) / 2).value
+            if between > max(end.value, other.value) + ROUGH_TOLERANCE:
                 others.append(other)
             elif other.value < end.value:
                 end = other
         distinct = [*others, end]
     return [fisher_scoring(objective, end.parameters, bounds=bounds) for end in distinct]
-
-
-def _in_one_valley(objective: Objective, one: Solution, other: Solution) -> bool:
-    """Say whether the point between two ends is no higher than they are.
-
-    The ends of rough fits can be far apart where the valley is flat, as along a parameter without effect.
-    """
-    between = objective((one.parameters + other.parameters) / 2)
-    return between.value <= max(one.value, other.value) + ROUGH_TOLERANCE
 
 
 def _subsample(objective: Objective, n_parameters: int, n_rows: int) -> tuple[Objective, int]:
