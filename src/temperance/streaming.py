@@ -83,8 +83,7 @@ def predict_file(
                 if start == 0:
                     warn_of_probabilities(open_logits(part).values)
                 values = open_logits(logits).values
-                mapped = map_rows(values, lambda rows: rows.divide(1.0))
-                check_peaks(values, mapped.peak)
-                probs = mapped.result
+                probs, peak = map_rows(values, lambda rows: rows.divide(1.0))
+                check_peaks(values, peak)
         yield probs
         start += len(part)

@@ -48,16 +48,12 @@ class Analytic:
         """Return the gradient that comes with the matrix; a test may distort it."""
         return gradient
 
-    def __call__(self, theta: np.ndarray) -> ObjectivePoint:
-        self.points.append(theta)
+    def __call__(self, theta: np.ndarray, with_fisher: bool = True) -> ObjectivePoint:
+        if not self.points or not np.array_equal(self.points[-1], theta):  # else it is kept
+            self.points.append(theta)
         value, gradient, fisher = self.function(theta)
-
-        def derive(with_fisher: bool) -> tuple[np.ndarray, np.ndarray]:
-            return self.falsify_gradient(gradient) if with_fisher else gradient, fisher
-
-        return ObjectivePoint(float(value), derive)
-
-    trial = __call__
+        gradient = self.falsify_gradient(gradient) if with_fisher else gradient
+        return ObjectivePoint(float(value), gradient, fisher)
 
 
 def quadratic(A: np.ndarray, c: np.ndarray, fisher: np.ndarray | None = None) -> Analytic:

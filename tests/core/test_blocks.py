@@ -1,8 +1,7 @@
-"""Logits of any type and order give the same results, without a copy; kept buffers change nothing."""
+"""Logits of any type and order give the same results, without a copy."""
 
 import tracemalloc
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import ml_dtypes
@@ -12,9 +11,8 @@ from core_reference import draw
 
 import temperance
 from temperance.core import blocks, logit_rows
-from temperance.core.blocks import BFloat16, for_each_block, read_blocks, threads
+from temperance.core.blocks import BFloat16, read_blocks, threads
 from temperance.core.logit_rows import LogitRows
-from temperance.data import simulate
 
 # Few enough binary digits that float16 and bfloat16 hold every number exactly.
 Z = np.round(draw(211, 13, spread=3.0)[0] * 4) / 4
@@ -159,84 +157,3 @@ def test_no_pass_copies_the_whole_array(kernel, monkeypatch, form):
         assert measure_peak(lambda: x.project(np.ones(n_classes))) < allowed
         assert measure_peak(lambda: x.topk(3)) < allowed
         assert measure_peak(lambda: x.gram(np.ones((n_rows, 1)), np.ones(n_rows))) < allowed + matrices
-
-
-TASK = simulate(n_rows=3000, n_classes=10, random_state=0)
-
-
-@pytest.fixture(autouse=True)
-def nothing_kept():
-    blocks.kept_scratch.clear()
-
-
-def scratch_of(values):
-    """Return the scratch that a pass over the values uses."""
-    used = []
-    for_each_block(values, lambda z, i, j, scratch: used.append(scratch))
-    return used[0]
-
-
-def test_passes_over_one_shape_and_type_use_the_same_buffers_one_after_another_in_any_thread():
-    values = TASK.logits.astype(np.float32)
-    first = scratch_of(values)
-    assert scratch_of(values + 1) is first
-    with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(scratch_of, values).result() is first
-    for other in (values[:-1], values[:, :-1], TASK.logits):
-        assert scratch_of(other) is not first
-    used = []
-    for_each_block(TASK.logits, lambda z, i, j, own: used.extend([own, scratch_of(TASK.logits)]))
-    assert used[0] is not used[1], "a pass inside another has its own"
-
-
-@pytest.mark.parametrize(("n_rows", "kept"), [(60_000, True), (2**23 // 40, True), (2**23 // 40 + 1, False)])
-def test_the_blocks_of_an_array_up_to_8_mb_use_kept_buffers_too(n_rows, kept):
-    several = np.zeros((n_rows, 10), np.float32)  # blocks
-    assert (scratch_of(several) is scratch_of(several)) == kept
-    assert bool(blocks.kept_scratch) == kept
-
-
-def test_no_more_buffers_are_kept_than_there_are_cores():
-    z = np.zeros((3, 4), np.float32)
-    inside = [read_blocks(z) for _ in range(blocks.max_kept + 2)]
-    for _ in zip(*inside, strict=True):  # all of them at the same time
-        assert blocks.kept_scratch == []
-    for blocks_of_one in inside:
-        assert list(blocks_of_one) == []
-    assert len(blocks.kept_scratch) == blocks.max_kept
-
-
-def test_a_pass_that_fails_keeps_nothing():
-    def fail(z, i, j, scratch):
-        raise ZeroDivisionError
-
-    scratch_of(TASK.logits)
-    with pytest.raises(ZeroDivisionError):
-        for_each_block(TASK.logits, fail)
-    assert blocks.kept_scratch == []
-
-
-@pytest.mark.parametrize("key", ["ts", "hts", "mono", "bayes"])
-def test_no_earlier_prediction_changes_a_later_one(key):
-    calibrator = temperance.make_calibrator(key).fit(TASK.logits, TASK.labels)
-    inputs = [TASK.logits, TASK.logits.astype(np.float32), TASK.logits.astype(np.float16), -TASK.logits]
-    expected = []
-    for logits in inputs:
-        blocks.kept_scratch.clear()
-        expected.append(calibrator.predict_proba(logits).tobytes())
-    masked = TASK.logits.copy()
-    masked[::2, 3] = -np.inf
-    calibrator.predict_proba(masked)
-    for logits, bits in zip(inputs, expected, strict=True):
-        first = calibrator.predict_proba(logits)
-        calibrator.predict_proba(logits[::-1].copy())  # in the same buffers
-        assert first.tobytes() == bits
-
-
-def test_a_fit_keeps_its_own_gaps():
-    rows = LogitRows(TASK.logits, TASK.labels)
-    first = rows.moments(1.0)
-    calibrator = temperance.TemperatureScaling().fit(TASK.logits[::-1], TASK.labels[::-1])
-    calibrator.predict_proba(-TASK.logits)
-    np.testing.assert_array_equal(rows.moments(1.0).mu, first.mu)
-    assert not any(np.shares_memory(rows._gap_cache[0], kept.d) for kept in blocks.kept_scratch)

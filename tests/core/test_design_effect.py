@@ -40,9 +40,9 @@ def test_the_score_of_a_row_is_the_gradient_of_that_row_alone(objective):
     whole = objective(WEIGHTS)
     scores = np.broadcast_to(whole.scores(objective.theta), (N, len(objective.theta)))
     for i in (0, 7, N - 1):
-        alone = whole.take(np.array([i])).evaluate(objective.theta).gradient
+        alone = whole.take(np.array([i])).evaluate(objective.theta, with_fisher=False).gradient
         np.testing.assert_allclose(scores[i], alone, rtol=1e-9, atol=1e-12)
-    mean = whole.evaluate(objective.theta).gradient
+    mean = whole.evaluate(objective.theta, with_fisher=False).gradient
     np.testing.assert_allclose(WEIGHTS @ scores / WEIGHTS.sum(), mean, rtol=1e-9, atol=1e-12)
 
 
@@ -156,7 +156,7 @@ def test_the_posterior_is_that_of_the_tempered_likelihood():
         objective.with_prior(Prior(np.zeros(1 + K), np.diag(effects * precision) / N)), np.zeros(1 + K)
     )
     np.testing.assert_allclose(found.mode, best.parameters, atol=1e-6)
-    fisher = N * objective.evaluate(found.mode).derivatives[1]
+    fisher = N * objective.evaluate(found.mode, with_fisher=True).fisher
     root = np.diag(effects**-0.5)
     wanted = np.linalg.inv(root @ fisher @ root + np.diag(precision))
     np.testing.assert_allclose(found.covariance, wanted, rtol=1e-3, atol=1e-6)
@@ -177,7 +177,7 @@ def test_groups_of_one_row_are_left_out_like_rows(interacting, diagonal):
     data = FitData(LogitRows(logs, Y), None, np.arange(N))
     objective = data.objective(partial(ClassBiasLikelihood, interacting=interacting))
     theta = 0.1 * RNG.normal(size=objective.n_parameters)
-    information = N * objective.evaluate(theta).derivatives[1] + 5 * np.eye(len(theta))
+    information = N * objective.evaluate(theta, with_fisher=True).fisher + 5 * np.eye(len(theta))
     inverse = 1 / information.diagonal() if diagonal else np.linalg.inv(information)
     np.testing.assert_allclose(
         objective.leave_groups_out_log_probs(theta, inverse),

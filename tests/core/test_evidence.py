@@ -31,14 +31,10 @@ class Quadratic(Objective):
         self.steps.append(step)
         return Quadratic(self.best, self.curvature, self.total_weight / step, self.prior, self.steps)
 
-    def evaluate(self, theta):
+    def evaluate(self, theta, with_fisher):
         off = theta - self.best
         gradient = self.curvature @ off
-
-        def derive(with_fisher):
-            return gradient, self.curvature if with_fisher else None
-
-        return ObjectivePoint(float(off @ gradient) / 2, derive)
+        return ObjectivePoint(float(off @ gradient) / 2, gradient, self.curvature)
 
 
 def correlated(size, rng):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from core_reference import draw, softmax
-from core_reference import moments as reference_moments
 
 from temperance.core import blocks, logit_rows
 from temperance.core.blocks import threads
@@ -13,13 +12,6 @@ from temperance.core.row_block import block_type
 Z, Y = draw(101, 9, spread=3.0)
 BETA = np.geomspace(0.1, 10, len(Z))
 X = Z - Z.mean(axis=1, keepdims=True)
-
-
-def test_moments_are_log_s_mu_and_v(kernel):
-    got, want = LogitRows(Z).moments(BETA), reference_moments(Z, BETA)
-    np.testing.assert_allclose(got.log_s, np.log1p(want.r), rtol=1e-12)
-    np.testing.assert_allclose(got.mu, want.mu, rtol=1e-12)
-    np.testing.assert_allclose(got.v, want.v, rtol=1e-9, atol=1e-13)
 
 
 def test_top_peak_and_label_gap_are_those_of_each_row():

@@ -120,7 +120,7 @@ def _precision() -> Matrix:
 def _errors(solution: Solution, objective: Any, data: FitData) -> Vector:
     variances = np.zeros(1) if solution.covariance is None else solution.covariance.diagonal()
     if not (variances > 0).all():  # the solver has none for a slope at its bound
-        _, hessian = objective(solution.parameters).derivatives
+        hessian = objective(solution.parameters).fisher
         variances = np.linalg.inv(hessian).diagonal() / data.total_weight
     return np.sqrt(variances)
 

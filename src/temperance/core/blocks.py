@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import cached_property
 from threading import Lock, Semaphore, Thread
@@ -166,8 +166,7 @@ one_blas_thread = _OneBlasThread()
 
 # Half of a common L2 cache: smaller blocks lose more to the interpreter than they gain from the cache.
 BLOCK_BYTES = 1 << 20
-# Up to this size, a fit keeps the gaps from pass to pass (a copy, which saves a third of each pass), and
-# predictions keep their buffers for the next one.
+# Up to this size, a fit keeps the gaps from pass to pass: a copy, which saves a third of each pass.
 MAX_KEPT_BYTES = 1 << 23
 # Below this many classes the scratch is class-major, so that the inner loops run along the rows.
 FEW_CLASSES = 32
@@ -205,7 +204,6 @@ class Scratch:
     """The (rows, classes) buffers of one thread: `d` for gaps to the top of a row, `e` for exponentials."""
 
     def __init__(self, n_rows: int, n_classes: int, dtype: np.dtype[Any]) -> None:
-        self.shape, self.dtype = (n_rows, n_classes), dtype
         self.d, self.e = new_buffer(n_rows, n_classes, dtype), new_buffer(n_rows, n_classes, dtype)
         self.read: Floats | None = None  # for rows of another type, or not contiguous
 
@@ -220,17 +218,6 @@ def new_buffer(n_rows: int, n_classes: int, dtype: np.dtype[Any]) -> Floats:
 def is_class_major(values: Floats | BFloat16) -> bool:
     """Say whether the numbers of a class are adjacent, as in an image whose first axis has few classes."""
     return not isinstance(values, BFloat16) and values.strides[0] == values.itemsize < values.strides[1]
-
-
-def is_in_order(rows: Floats) -> bool:
-    """Say whether loops over rows can read them as they are."""
-    return rows.flags.c_contiguous or (rows.shape[1] < FEW_CLASSES and is_class_major(rows))
-
-
-# The scratch of past predictions, one per core: the system has to map and clear new memory. Any thread
-# can take one, by a single call to the list, which threads cannot divide.
-kept_scratch: list[Scratch] = []
-max_kept = available_cores()
 
 
 def row_products(rows: Floats, weights: Floats) -> NDArray[np.float64]:
@@ -301,30 +288,24 @@ def read_blocks(
     dtype = working_dtype(values)
     size = size or block_rows(n_classes, dtype.itemsize)
     shape = min(size, n_rows), n_classes
-    # For many rows new memory takes no time, compared with reading them.
-    keeps = n_rows * n_classes * dtype.itemsize <= MAX_KEPT_BYTES
-    scratch = None
-    if keeps and kept_scratch:
-        with suppress(IndexError):  # another thread has taken the last
-            scratch = kept_scratch.pop()
-    if scratch is None or scratch.shape != shape or scratch.dtype != dtype:
-        scratch = Scratch(*shape, dtype)
+    scratch = Scratch(*shape, dtype)
     for start in range(lane * size, n_rows, lanes * size):
         stop = min(start + size, n_rows)
         rows = values[start:stop]
-        if isinstance(rows, BFloat16) or rows.dtype != dtype or not is_in_order(rows):
-            if scratch.read is None:
-                scratch.read = np.empty(shape, dtype)
-            target = scratch.read[: stop - start]
-            if isinstance(rows, BFloat16):
-                rows.read_into(target)
-            else:
-                with np.errstate(all="ignore"):  # numbers beyond the range of the working type
-                    np.copyto(target, rows, casting="unsafe")
-            rows = target
-        yield rows, start, stop, scratch
-    if keeps and len(kept_scratch) < max_kept:
-        kept_scratch.append(scratch)
+        if not isinstance(rows, BFloat16) and rows.dtype == dtype:
+            few_by_class = n_classes < FEW_CLASSES and is_class_major(rows)
+            if rows.flags.c_contiguous or few_by_class:  # loops over rows can read them as they are
+                yield rows, start, stop, scratch
+                continue
+        if scratch.read is None:
+            scratch.read = np.empty(shape, dtype)
+        target = scratch.read[: stop - start]
+        if isinstance(rows, BFloat16):
+            rows.read_into(target)
+        else:
+            with np.errstate(all="ignore"):  # numbers beyond the range of the working type
+                np.copyto(target, rows, casting="unsafe")
+        yield target, start, stop, scratch
 
 
 def for_each_block(values: Floats | BFloat16, work: BlockWork, enlarged: int = 1) -> None:

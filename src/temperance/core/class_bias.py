@@ -53,17 +53,16 @@ from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from temperance.core.arrays import Floats, Matrix, Vector
+from temperance.core.arrays import Floats, Indices, Matrix, Vector
 from temperance.core.blocks import FEW_CLASSES, Scratch
 from temperance.core.design_effect import parts_to_leave_out, rows_by_group
 from temperance.core.evidence import Block, Posterior, alternate, maximise_evidence
-from temperance.core.features import IMPOSSIBLE, MAX_INTERACTING, n_class_biases
+from temperance.core.features import IMPOSSIBLE, MAX_INTERACTING, ON_LOGITS_FROM, n_class_biases
 from temperance.core.fisher import lbfgs
 from temperance.core.kernels import LOWEST, Offsets, centred, exponentiate
 from temperance.core.logit_rows import Index, LogitRows
-from temperance.core.objective import FitData, Objective, ObjectivePoint, Prior, RowObjective, weighted_sum
+from temperance.core.objective import FitData, ObjectivePoint, Prior, RowObjective, weighted_sum
 from temperance.core.solution import Solution, Solver
 
 # Prior weights of no change and of the kinds of class bias, chosen on public tasks with 20 to 5,000 rows.
@@ -79,6 +78,7 @@ WIDTHS_ON_LOGITS = (0.3, 1.0), (1.0, 3.0)
 MAX_WIDENING = 1e3
 LOG_TEMPERATURE_WIDTH = 0.5  # of logits, whose temperature T0 is only a reference
 FIXED = 1e9  # a freedom this large fixes the width of a prior
+BLOCKS = "log T", "bias", "interactions"
 STANDARD_ERRORS = 0.02  # largest distance of a coefficient from its optimum, without a matrix
 # Numbers in the rows that the widths are estimated from: with fewer, a rare class might have no label.
 WIDTH_NUMBERS = 1 << 17
@@ -92,6 +92,18 @@ class _Block:
     x: Floats
     p: Floats
     loss: Vector
+    at_label: tuple[Indices, Indices]
+
+    @property
+    def residual(self) -> Floats:
+        """The probabilities minus the label's indicator."""
+        residual = self.p.copy(order="K")
+        residual[self.at_label] -= 1
+        return residual
+
+
+OfBlock = Callable[[_Block, slice], tuple[Vector, ...]]
+"""From a block and the slice of its rows to arrays that are added up over the blocks."""
 
 
 class ClassBiasLikelihood(RowObjective):
@@ -107,45 +119,39 @@ class ClassBiasLikelihood(RowObjective):
         self.interacting = interacting
         self._dtype = np.dtype(np.float64) if interacting else rows.dtype
         self._width = 1 + rows.n_classes if interacting else 1
-        self._block_numbers = rows.n_classes * self._dtype.itemsize  # in bytes, so that it stays in the cache
         self.n_parameters = 1 + rows.n_classes * self._width
 
     def _of_rows(self, rows: LogitRows, index: Index, weights: Vector | None) -> Self:
         return type(self)(rows, weights, self.prior, interacting=self.interacting)
 
-    def evaluate(self, theta: Vector) -> ObjectivePoint:
+    def evaluate(self, theta: Vector, with_fisher: bool) -> ObjectivePoint:
         """Return the value and the derivatives, without the prior."""
         offsets = Offsets.of(theta, self.rows.n_classes)
 
-        def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector, Vector, Matrix]:
-            block, share = self._block(z, i, j, offsets), self.share[i:j]
-            of_label = self.rows.label_gap[i:j] + self.rows.peak[i:j]
-            of_temperature = share @ (of_label - _dots(block.p, block.log_probs))
-            self._subtract_label(block.p, i, j)
-            of_offsets = (block.x * share[:, None].astype(self._dtype)).T @ block.p
+        def work(block: _Block, at: slice) -> tuple[Vector, Vector, Matrix]:
+            share, residual = self.share[at], block.residual
+            of_temperature = share @ self._slopes(block, at)
+            of_offsets = (block.x * share[:, None].astype(self._dtype)).T @ residual
             value = np.array([share @ block.loss])
             return value, np.array([offsets.beta * of_temperature]), of_offsets.astype(np.float64)
 
-        value, own, of_offsets = self.rows.sum(work, self._block_numbers)
+        value, own, of_offsets = self._sum(offsets, work)
         gradient = np.concatenate([own, of_offsets.ravel()])
-        return ObjectivePoint(
-            float(value[0]), lambda with_fisher: (gradient, self._fisher(offsets) if with_fisher else None)
-        )
+        return ObjectivePoint(float(value[0]), gradient, self._fisher(offsets) if with_fisher else None)
 
     def diagonal(self, theta: Vector) -> Vector:
-        """Return the diagonal of the Fisher matrix plus the prior, without forming the matrix."""
+        """Return the diagonal of the Fisher matrix plus a diagonal prior, without forming the matrix."""
         offsets = Offsets.of(theta, self.rows.n_classes)
 
-        def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector, Matrix]:
-            block, share = self._block(z, i, j, offsets), self.share[i:j]
-            of_temperature = share @ _variances(block.p, block.log_probs)
-            block.p[:] -= block.p * block.p
-            of_offsets = (block.x**2 * share[:, None].astype(self._dtype)).T @ block.p
+        def work(block: _Block, at: slice) -> tuple[Vector, Matrix]:
+            p, share = block.p, self.share[at]
+            of_temperature = share @ _variances(p, block.log_probs)
+            of_offsets = (block.x**2 * share[:, None].astype(self._dtype)).T @ (p - p * p)
             return np.array([offsets.beta**2 * of_temperature]), of_offsets.astype(np.float64)
 
-        own, of_offsets = self.rows.sum(work, self._block_numbers)
+        own, of_offsets = self._sum(offsets, work)
         diagonal = np.concatenate([own, of_offsets.ravel()])
-        return diagonal if self.prior is None else diagonal + self.prior.diagonal
+        return diagonal if self.prior is None else diagonal + self.prior.precision
 
     def leave_one_out_log_probs(self, theta: Vector, covariance: Matrix) -> Vector:
         """Return log p of each row's label, as predicted by the fit to all other rows.
@@ -157,21 +163,17 @@ class ClassBiasLikelihood(RowObjective):
         result = np.empty(self.rows.n_rows)
         weights = np.minimum(self.share * self.total_weight, 1.0)
 
-        def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector]:
-            block = self._block(z, i, j, offsets)
-            slope = -offsets.beta * block.log_probs
-            residual = block.p.copy()
-            self._subtract_label(residual, i, j)
-            log_p = shift(block, slope, residual, weights[i:j, None], covariance)
+        def work(block: _Block, at: slice) -> tuple[()]:
+            slope = np.where(block.log_probs > -IMPOSSIBLE, -offsets.beta * block.log_probs, 0)
+            log_p = shift(block, slope, block.residual, weights[at, None], covariance)
             with np.errstate(divide="ignore"):
                 log_p += np.log(block.p)
             _, log_sums = exponentiate(log_p.copy())
-            result[i:j] = log_p[np.arange(j - i), self._labels(i, j)] - log_sums
-            return (np.zeros(0),)
+            result[at] = log_p[block.at_label] - log_sums
+            return ()
 
-        self.rows.sum(
-            work, self.rows.n_classes * (self._width * self.rows.n_classes if self.interacting else 8)
-        )
+        K = self.rows.n_classes
+        self._sum(offsets, work, K * (self._width * K if self.interacting else 8))
         return result
 
     def leave_groups_out_log_probs(self, theta: Vector, inverse_information: Matrix) -> Vector:
@@ -185,12 +187,12 @@ class ClassBiasLikelihood(RowObjective):
         information = np.asarray(inverse(inverse_information), np.float64)
         for at in rows_by_group(parts_to_leave_out(self.groups)):
             some = self.take(at)
-            here, total = some.evaluate(theta), some.total_weight
-            if information.ndim == 2:
-                gradient, fisher = here.derivatives
+            total = some.total_weight
+            _, gradient, fisher = some.evaluate(theta, with_fisher=information.ndim == 2)
+            if fisher is not None:
                 step = np.linalg.solve(information - total * fisher, total * gradient)
             else:
-                step = total * here.gradient / (information - total * some.diagonal(theta))
+                step = total * gradient / (information - total * some.diagonal(theta))
             moved = Offsets.of(theta + step, K)
             # As for a row, u is taken to be linear in log T and in the parameters.
             beta = Offsets.of(theta, K).beta * (1 - step[0])
@@ -201,11 +203,11 @@ class ClassBiasLikelihood(RowObjective):
         """Return the negative log-likelihood of each row."""
         result = np.empty(self.rows.n_rows)
 
-        def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector]:
-            result[i:j] = self._block(z, i, j, offsets).loss
-            return (np.zeros(0),)
+        def work(block: _Block, at: slice) -> tuple[()]:
+            result[at] = block.loss
+            return ()
 
-        self.rows.sum(work, self._block_numbers)
+        self._sum(offsets, work)
         return result
 
     def scores(self, theta: Vector) -> Matrix:
@@ -213,47 +215,52 @@ class ClassBiasLikelihood(RowObjective):
         offsets = Offsets.of(theta, self.rows.n_classes)
         result = np.empty((self.rows.n_rows, self.n_parameters))
 
-        def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector]:
-            block = self._block(z, i, j, offsets)
-            of_label = self.rows.label_gap[i:j] + self.rows.peak[i:j]
-            result[i:j, 0] = offsets.beta * (of_label - _dots(block.p, block.log_probs))
-            self._subtract_label(block.p, i, j)
-            result[i:j, 1:] = _row_outer(block.p, block.x)
-            return (np.zeros(0),)
+        def work(block: _Block, at: slice) -> tuple[()]:
+            result[at, 0] = offsets.beta * self._slopes(block, at)
+            result[at, 1:] = _row_outer(block.residual, block.x)
+            return ()
 
-        self.rows.sum(work, self.n_parameters)
+        self._sum(offsets, work, self.n_parameters)
         return result
 
-    def _labels(self, i: int, j: int) -> NDArray[np.intp]:
-        assert self.rows.labels is not None
-        return self.rows.labels[i:j]
+    def _slopes(self, block: _Block, at: slice) -> Vector:
+        """Return how far log p of each label is above the mean of its row."""
+        return self.rows.label_gap[at] + self.rows.peak[at] - _dots(block.p, block.log_probs)
 
-    def _subtract_label(self, p: Floats, i: int, j: int) -> None:
-        p[np.arange(j - i), self._labels(i, j)] -= 1
+    def _sum(self, offsets: Offsets, work: OfBlock, width: int = 0) -> list[Vector]:
+        """Add up what `work` returns per block, whose rows need `width` numbers, in one pass."""
+        labels = self.rows.labels
+        assert labels is not None
 
-    def _block(self, z: Floats, i: int, j: int, offsets: Offsets) -> _Block:
-        # With few classes the inner loops run along the rows.
-        log_probs = np.empty(z.shape, self._dtype, "F" if z.shape[1] < FEW_CLASSES else "C")
-        lowest = self._dtype.type(LOWEST[self._dtype.itemsize])  # a plain number would change the type of z
-        np.maximum(z, lowest, out=log_probs)
-        x: Floats = np.ones((j - i, 1), self._dtype)
-        u = log_probs * self._dtype.type(offsets.beta)
-        u += offsets.bias.astype(self._dtype)
-        if offsets.interactions is not None:
-            of_classes = centred(log_probs)
-            u += of_classes @ offsets.interactions.T
-            x = np.hstack([x, of_classes])
-        at_label = u[np.arange(j - i), self._labels(i, j)].astype(np.float64)
-        sums, log_sums = exponentiate(u)
-        u /= sums[:, None].astype(self._dtype)
-        return _Block(log_probs, x, u, log_sums - at_label)
+        def on_block(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector, ...]:
+            # With few classes the inner loops run along the rows.
+            log_probs = np.empty(z.shape, self._dtype, "F" if z.shape[1] < FEW_CLASSES else "C")
+            lowest = self._dtype.type(
+                LOWEST[self._dtype.itemsize]
+            )  # a plain number would change the type of z
+            np.maximum(z, lowest, out=log_probs)
+            x: Floats = np.ones((j - i, 1), self._dtype)
+            u = log_probs * self._dtype.type(offsets.beta)
+            u += offsets.bias.astype(self._dtype)
+            if offsets.interactions is not None:
+                of_classes = centred(log_probs)
+                u += of_classes @ offsets.interactions.T
+                x = np.hstack([x, of_classes])
+            at_label = np.arange(j - i), labels[i:j]
+            u_label = u[at_label].astype(np.float64)
+            sums, log_sums = exponentiate(u)
+            u /= sums[:, None].astype(self._dtype)
+            return work(_Block(log_probs, x, u, log_sums - u_label, at_label), slice(i, j))
+
+        in_bytes = self.rows.n_classes * self._dtype.itemsize  # so that a block stays in the cache
+        return self.rows.sum(on_block, width or in_bytes)
 
     def _fisher(self, offsets: Offsets) -> Matrix:
         K, J = self.rows.n_classes, self._width
 
-        def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector, Vector, Matrix, Matrix]:
-            block, share = self._block(z, i, j, offsets), self.share[i:j, None]
-            p, x, share = (part.astype(self.rows.dtype) for part in (block.p, block.x, share))
+        def work(block: _Block, at: slice) -> tuple[Vector, Vector, Matrix, Matrix]:
+            parts = block.p, block.x, self.share[at, None]
+            p, x, share = (part.astype(self.rows.dtype) for part in parts)
             off = block.log_probs - _dots(p, block.log_probs)[:, None]
             spread = p * off * share
             root = _row_outer(p * np.sqrt(share), x)
@@ -261,7 +268,7 @@ class ClassBiasLikelihood(RowObjective):
             own, cross, outer, diagonal = (np.asarray(part, np.float64) for part in sums)
             return own.reshape(1), cross.ravel(), outer, diagonal
 
-        own, cross, outer, diagonal = self.rows.sum(work, K * J)
+        own, cross, outer, diagonal = self._sum(offsets, work, K * J)
         within = -outer
         for k in range(K):
             within[k::K, k::K] += diagonal[k].reshape(J, J)
@@ -291,7 +298,6 @@ def _shift_by_matrix(
     """Return the change of each row's u if the row is left out."""
     n, K = residual.shape
     J = block.x.shape[1]
-    slope = np.where(block.log_probs > -IMPOSSIBLE, slope, 0.0)
     within = covariance[1:, 1:].reshape(J, K * J * K)
     half = (block.x @ within).reshape(n, K, J, K)
     A = np.einsum("nkjl,nj->nkl", half, block.x)
@@ -308,8 +314,7 @@ def _shift_by_diagonal(
     block: _Block, slope: Floats, residual: Floats, weights: Matrix, variances: Vector
 ) -> Matrix:
     """Return the change of each row's u if the row is left out, without covariances between parameters."""
-    slope = np.where(block.log_probs > -IMPOSSIBLE, slope, 0).astype(np.float64)
-    K, p = residual.shape[1], block.p.astype(np.float64)
+    K, p, slope = residual.shape[1], block.p.astype(np.float64), slope.astype(np.float64)
     A = block.x.astype(np.float64) ** 2 @ variances[1:].reshape(-1, K)
     shift: Matrix = A * residual * weights / (1 - weights * A * p * (1 - p))
     weight = weights[:, 0]
@@ -367,11 +372,13 @@ def fit_class_bias(data: FitData, on_logits: FitData | None = None, *, auto: boo
         (squares,) = on_logits.total(_squares)
         spread = np.sqrt(squares[0] / (on_logits.total_weight * K))
         widening = 1 / np.clip(spread, 1 / MAX_WIDENING, 1.0)
-        kinds[2:] = [
-            _fit_kind(on_logits, _blocks_on_logits(K, widening * of_interactions, of_bias))
-            for of_interactions, of_bias in WIDTHS_ON_LOGITS
-        ]
-    (unchanged,) = data.total(_log_likelihood)
+        for kind, (of_interactions, of_bias) in enumerate(WIDTHS_ON_LOGITS, start=ON_LOGITS_FROM):
+            scales = (1, LOG_TEMPERATURE_WIDTH), (K, of_bias), (K * K, widening * of_interactions)
+            blocks = [Block.of_scale(name, *scale, FIXED) for name, scale in zip(BLOCKS, scales, strict=True)]
+            kinds[kind] = _fit_kind(on_logits, blocks)
+    (unchanged,) = data.total(
+        lambda rows, weights: (weighted_sum((rows.label_gap + rows.peak)[:, None], weights),)
+    )
     gains = np.array([(kind.held_out - unchanged[0]) / kind.design_effect for kind in kinds])
     gains *= CAUTION_OF_TWO if K == 2 else CAUTION
     logs = np.append(np.log(NO_CHANGE), np.log(PRIOR_WEIGHTS[: len(kinds)]) + gains)
@@ -388,29 +395,78 @@ def _squares(rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
         x = centred(z).astype(np.float64)
         return (np.array([share[i:j] @ _dots(x, x)]),)
 
-    return (rows.sum(work, rows.n_classes)[0],)
+    return (rows.sum(work)[0],)
 
 
-def _log_likelihood(rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
-    return (weighted_sum((rows.label_gap + rows.peak)[:, None], weights),)
+def _blocks(n_classes: int, *, interacting: bool) -> list[Block]:
+    """Return the priors of log T, bias and interactions, or diagonal priors of log T and bias."""
+    block = partial(Block.of_scale, diagonal=not interacting)
+    blocks = [block(BLOCKS[0], 1, 0.1, FIXED), block(BLOCKS[1], n_classes, 0.2, 2.0)]
+    return [*blocks, block(BLOCKS[2], n_classes**2, 0.06, 1.0)] if interacting else blocks
 
 
 def _fit_kind(data: FitData, blocks: list[Block], *, compared: bool = True) -> Kind:
     """Fit temperature, bias and, with a third block, interactions; if `compared`, also leave rows out."""
     build = partial(ClassBiasLikelihood, interacting=len(blocks) == 3)
     posterior = _posterior(data, build, blocks)
-    held_out = np.zeros(1)
+    mode, held_out = posterior.mode, np.zeros(1)
     if compared and data.groups is not None:
-        log_probs = data.objective(build).leave_groups_out_log_probs(
-            posterior.mode, posterior.inverse_information
-        )
+        log_probs = data.objective(build).leave_groups_out_log_probs(mode, posterior.inverse_information)
         held_out = _sum_of_logs(log_probs, data.weights)
     elif compared:
-        (held_out,) = data.total(partial(_held_out, build, posterior.mode, posterior.covariance))
+        covariance = posterior.covariance
+
+        def left_out(rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
+            log_probs = build(rows, weights).leave_one_out_log_probs(mode, covariance)
+            return (_sum_of_logs(log_probs, weights),)
+
+        (held_out,) = data.total(left_out)
     effective = sum(list(posterior.effective.values())[1:])
-    offsets = Offsets.of(posterior.mode, data.n_classes)
     design_effect = max(posterior.design_effects.values())
+    offsets = Offsets.of(mode, data.n_classes)
     return Kind(offsets, effective, float(held_out[0]), posterior.solution, design_effect)
+
+
+def _sum_of_logs(log_probs: Vector, weights: Vector | None) -> Vector:
+    """Return the weighted sum; a row of weight 0 adds nothing, even if its label is impossible."""
+    counted = log_probs if weights is None else np.where(weights > 0, log_probs, 0.0)
+    return weighted_sum(counted[:, None], weights)
+
+
+Build = Callable[[LogitRows, Vector | None], ClassBiasLikelihood]
+
+
+def _posterior(data: FitData, build: Build, blocks: list[Block]) -> Posterior:
+    """Return the posterior of the coefficients in the blocks.
+
+    A matrix of many classes would be too large: then L-BFGS finds the coefficients. Each is measured in units
+    of its standard error times the square root of the total weight, so that one tolerance fits all of them.
+    """
+    objective, start = data.objective(build), np.concatenate([block.mean for block in blocks])
+    if blocks[0].precision.ndim == 2:
+        width_rows = WIDTH_NUMBERS // data.n_classes
+        return maximise_evidence(objective, blocks, start, data.n_rows, width_rows=width_rows)
+    total = data.total_weight
+
+    def fit(start: Vector, prior: Prior) -> tuple[Solution, Vector]:
+        def diagonal(rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
+            part = build(rows, weights)
+            return (part.diagonal(start) * part.total_weight,)
+
+        information = data.total(diagonal)[0] + prior.precision * total
+        solution = lbfgs(
+            objective.with_prior(prior),
+            start,
+            Solver.LBFGS_MANY_PARAMETERS,
+            scale=np.sqrt(total / information),
+            tolerance=STANDARD_ERRORS / np.sqrt(total),
+        )
+        # A constant added to all biases changes only the prior, by less than the tolerance.
+        bias = solution.parameters[1:]
+        centred = np.append(solution.parameters[0], bias - bias.mean())
+        return replace(solution, parameters=centred), 1 / information
+
+    return alternate(objective, blocks, start, fit)
 
 
 def _match_frequencies(data: FitData, design_effect: float = 1.0) -> Kind:
@@ -445,7 +501,7 @@ def _frequencies(rows: LogitRows, weights: Vector | None) -> tuple[Vector, Vecto
         return (share[i:j] @ np.exp(z, dtype=np.float64),)
 
     counts = np.bincount(rows.labels, share, rows.n_classes).astype(np.float64)
-    return counts, rows.sum(work, rows.n_classes)[0]
+    return counts, rows.sum(work)[0]
 
 
 def _frequencies_held_out(
@@ -469,7 +525,7 @@ def _frequencies_held_out(
             sums.append(share[i:j] @ log_p)
         return (np.array(sums),)
 
-    return (rows.sum(work, rows.n_classes)[0],)
+    return (rows.sum(work)[0],)
 
 
 def _frequencies_without_groups(
@@ -489,73 +545,3 @@ def _frequencies_without_groups(
             losses = likelihood.losses(Offsets(1.0, np.log(ratio), None))
             sums[k] -= float(weighted_sum(losses, weights))
     return sums
-
-
-Build = Callable[[LogitRows, Vector | None], ClassBiasLikelihood]
-
-
-def _blocks(n_classes: int, *, interacting: bool) -> list[Block]:
-    """Return the priors of log T, bias and interactions, or diagonal priors of log T and bias."""
-    block = partial(Block.of_scale, diagonal=not interacting)
-    blocks = [block("log T", 1, 0.1, FIXED), block("bias", n_classes, 0.2, 2.0)]
-    return [*blocks, block("interactions", n_classes**2, 0.06, 1.0)] if interacting else blocks
-
-
-def _blocks_on_logits(n_classes: int, of_interactions: float, of_bias: float) -> list[Block]:
-    """Return the priors of log T, bias and interactions of logits, with fixed widths."""
-    return [
-        Block.of_scale("log T", 1, LOG_TEMPERATURE_WIDTH, FIXED),
-        Block.of_scale("bias", n_classes, of_bias, FIXED),
-        Block.of_scale("interactions", n_classes**2, of_interactions, FIXED),
-    ]
-
-
-def _posterior(data: FitData, build: Build, blocks: list[Block]) -> Posterior:
-    """Return the posterior of the coefficients in the blocks."""
-    objective, start = data.objective(build), np.concatenate([block.mean for block in blocks])
-    if blocks[0].precision.ndim == 2:
-        width_rows = WIDTH_NUMBERS // data.n_classes
-        return maximise_evidence(objective, blocks, start, data.n_rows, width_rows=width_rows)
-    fit = partial(_fit_by_diagonal, data, build, objective)
-    return alternate(objective, blocks, start, fit)
-
-
-def _fit_by_diagonal(
-    data: FitData, build: Build, objective: Objective, start: Vector, prior: Prior
-) -> tuple[Solution, Vector]:
-    """Return coefficients by L-BFGS, since a matrix of so many classes would be too large, and variances.
-
-    Each coefficient is measured in units of its standard error times the square root of the total weight, so
-    that one tolerance fits all of them.
-    """
-    total = objective.total_weight
-    information = data.total(partial(_diagonal, build, start))[0] + prior.precision * total
-    solution = lbfgs(
-        objective.with_prior(prior),
-        start,
-        Solver.LBFGS_MANY_PARAMETERS,
-        scale=np.sqrt(total / information),
-        tolerance=STANDARD_ERRORS / np.sqrt(total),
-    )
-    # A constant added to all biases changes only the prior, by less than the tolerance.
-    bias = solution.parameters[1:]
-    centred = np.append(solution.parameters[0], bias - bias.mean())
-    return replace(solution, parameters=centred), 1 / information
-
-
-def _diagonal(build: Build, theta: Vector, rows: LogitRows, weights: Vector | None) -> tuple[Vector]:
-    objective = build(rows, weights)
-    return (objective.diagonal(theta) * objective.total_weight,)
-
-
-def _held_out(
-    build: Build, theta: Vector, covariance: Matrix, rows: LogitRows, weights: Vector | None
-) -> tuple[Vector]:
-    """Return the leave-one-out log-likelihood."""
-    return (_sum_of_logs(build(rows, weights).leave_one_out_log_probs(theta, covariance), weights),)
-
-
-def _sum_of_logs(log_probs: Vector, weights: Vector | None) -> Vector:
-    """Return the weighted sum; a row of weight 0 adds nothing, even if its label is impossible."""
-    counted = log_probs if weights is None else np.where(weights > 0, log_probs, 0.0)
-    return weighted_sum(counted[:, None], weights)

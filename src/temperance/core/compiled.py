@@ -172,21 +172,19 @@ def segment_sums(
     start: int,
     cache: None,
 ) -> None:
-    """Write the sums of p, p r and p r^2 over each segment, (3, segments, rows), or of the first of them."""
+    """Write the sums of p, p r and p r^2 over each segment, (3, segments, rows)."""
     real = z.dtype.type
     widths = np.append(np.diff(table.knots), np.inf)
     segment = np.searchsorted(table.knots[1:], log_s, side="right")
     at_top = table.values[segment] + table.slopes[segment] * (log_s - table.knots[segment])
     parts = tuple(np.asarray(part, real) for part in (table.knots, widths, table.slopes))
     row = top, peak, log_s.astype(real), real(beta), parts, scale.astype(real), at_top.astype(real)
-    p, q, r = every_sum = sums if len(sums) == 3 else np.empty((3, *sums.shape[1:]))
-    _sums_beyond_knots(np.ascontiguousarray(z), *row, every_sum)
+    _sums_beyond_knots(np.ascontiguousarray(z), *row, sums)
     # Beyond a segment, the excess over its upper knot is the excess over its lower knot minus the width.
-    closed = widths[:-1, None]
+    (p, q, r), closed = sums, widths[:-1, None]
     r[:-1] -= r[1:] + closed * (2 * q[1:] + closed * p[1:])
     q[:-1] -= q[1:] + closed * p[1:]
     p[:-1] -= p[1:]
-    sums[:] = every_sum[: len(sums)]
 
 
 class CompiledBlock(RowBlock):

@@ -43,13 +43,13 @@ def descend(objective: LogLikelihood, start: Vector | None = None, seed: int = 0
     while plateau.rate > MIN_RATE * (1 + 1e-6):
         total = 0.0
         for batch in _batches(objective, rng):
-            here = batch(theta)
+            here = batch(theta, with_fisher=False)
             total += here.value * batch.total_weight
             momentum = MOMENTUM * momentum + here.gradient
             theta = theta - plateau.rate * (here.gradient + MOMENTUM * momentum)
         plateau.step(total / objective.total_weight)
         epochs += 1
-    here = objective(theta)
+    here = objective(theta, with_fisher=False)
     return Solution(
         parameters=theta,
         value=here.value,

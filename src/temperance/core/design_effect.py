@@ -121,7 +121,7 @@ def with_group_errors(objective: Objective, solution: Solution) -> Solution:
 def _sums_by_group(objective: RowObjective, theta: Vector) -> Iterator[tuple[Matrix, Vector]]:
     """Yield the sums t of some groups, and the diagonal of R of their rows, until all groups are done."""
     assert objective.groups is not None
-    mean = objective.evaluate(theta).gradient
+    mean = objective.evaluate(theta, with_fisher=False).gradient
     order = np.argsort(objective.groups, kind="stable")
     groups = objective.groups[order]
     size = max(1, SCORES // (len(theta) + objective.rows.n_classes))

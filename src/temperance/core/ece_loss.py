@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import DTypeLike
 
-from temperance.core.arrays import Floats, Indices, Matrix, Vector
+from temperance.core.arrays import Floats, Indices, Vector
 from temperance.core.objective import LogLikelihood, ObjectivePoint
 
 BINS = 10  # as in the authors' code
@@ -39,15 +39,12 @@ def assign_bins(confidence: Floats, edges: Floats) -> Indices:
 class EceLoss(LogLikelihood):
     """The ECE loss of the same rows, predictor, link, weights and prior."""
 
-    def evaluate(self, theta: Vector) -> ObjectivePoint:
+    def evaluate(self, theta: Vector, with_fisher: bool) -> ObjectivePoint:
         """Return the value and the derivatives; the Fisher matrix is replaced by 0."""
         group, gap, slope = self._by_bin(theta)
-
-        def derive(with_fisher: bool) -> tuple[Vector, Matrix | None]:
-            gradient, _ = self.predictor.pull_back(theta, np.sign(gap)[group] * slope, None)
-            return gradient, np.zeros((len(theta), len(theta))) if with_fisher else None
-
-        return ObjectivePoint(float(np.abs(gap).sum()), derive)
+        gradient, _ = self.predictor.pull_back(theta, np.sign(gap)[group] * slope, None)
+        fisher = np.zeros((len(theta), len(theta))) if with_fisher else None
+        return ObjectivePoint(float(np.abs(gap).sum()), gradient, fisher)
 
     def _by_bin(self, theta: Vector) -> tuple[Indices, Vector, Vector]:
         """Return each row's bin, each bin's gap, and the derivative of that gap by each row's a."""

@@ -236,7 +236,8 @@ def _block_diagonal(parts: list[Matrix]) -> Matrix:
 def _covariance(objective: Objective, solution: Solution) -> Matrix:
     if solution.covariance is not None:
         return solution.covariance
-    _, fisher = objective(solution.parameters).derivatives  # the solver's last point has no matrix
+    fisher = objective(solution.parameters).fisher  # the solver's last point has no covariance
+    assert fisher is not None
     return np.asarray(np.linalg.inv(fisher) / objective.total_weight, np.float64)
 
 

@@ -78,16 +78,11 @@ def solve(
     few, step = _subsample(objective, n_parameters, n_rows)
     if step > 1:
         rough = solve(few, start, n_rows // step, max(tolerance, ROUGH_TOLERANCE), stall, bounds)
-        there = objective(rough.parameters)
-        if there.value > MAX_LOSS_RATIO * rough.value:
-            # Overfitted to the subsample, and perhaps worse on all rows than the initial values.
-            here = objective(start)
-            if here.value < there.value:
-                return fisher_scoring(objective, start, tolerance, stall, bounds, here=here)
-        start, known = rough.parameters, there
-    else:
-        known = None
-    return fisher_scoring(objective, start, tolerance, stall, bounds, here=known)
+        value = objective(rough.parameters).value
+        # Overfitted to the subsample, it can be worse on all rows than the initial values.
+        if value <= MAX_LOSS_RATIO * rough.value or value <= objective(start).value:
+            start = rough.parameters
+    return fisher_scoring(objective, start, tolerance, stall, bounds)
 
 
 def solve_from_each(
@@ -103,21 +98,15 @@ def solve_from_each(
         end = solve(few, start, n_rows // step, ROUGH_TOLERANCE, bounds=bounds)
         others = []
         for other in distinct:
-            if not _in_one_valley(few, end, other):
+            # The ends of rough fits can be far apart where the valley is flat, as along a parameter without
+            # effect: they are in one valley if the point between them is no higher.
+            between = few((end.parameters + other.parameters) / 2).value
+            if between > max(end.value, other.value) + ROUGH_TOLERANCE:
                 others.append(other)
             elif other.value < end.value:
                 end = other
         distinct = [*others, end]
     return [fisher_scoring(objective, end.parameters, bounds=bounds) for end in distinct]
-
-
-def _in_one_valley(objective: Objective, one: Solution, other: Solution) -> bool:
-    """Say whether the point between two ends is no higher than they are.
-
-    The ends of rough fits can be far apart where the valley is flat, as along a parameter without effect.
-    """
-    between = objective((one.parameters + other.parameters) / 2)
-    return between.value <= max(one.value, other.value) + ROUGH_TOLERANCE
 
 
 def _subsample(objective: Objective, n_parameters: int, n_rows: int) -> tuple[Objective, int]:
@@ -134,7 +123,6 @@ def fisher_scoring(
     stall: float = 0.0,
     bounds: Bounds | None = None,
     max_iterations: int = 200,
-    here: ObjectivePoint | None = None,
 ) -> Solution:
     """Minimise `objective` from `start` by Fisher scoring with a line search.
 
@@ -142,17 +130,18 @@ def fisher_scoring(
     the step after it would be, should the predicted decreases keep falling at this rate. It also has if the
     last step lowered the value by less than `stall`, for objectives with kinks, where predictions are too
     high. Within `bounds`, a parameter at its bound stays there while the gradient pulls it outwards. Where a
-    link is at its limit for all rows the gradient is 0: start inside, or give bounds. `here` is the
-    evaluation at the start, if known. Without bounds, the last steps correct the matrix where it misjudges
-    the curvature.
+    link is at its limit for all rows the gradient is 0: start inside, or give bounds. Without bounds, the
+    last
+    steps correct the matrix where it misjudges the curvature.
     """
     lower, upper = (np.full(len(start), -np.inf), np.full(len(start), np.inf)) if bounds is None else bounds
     theta = NUMPY.clip(start, lower, upper)
-    here = here or objective(theta)
+    here = objective(theta)
     decrease, before, damping, fraction = np.inf, None, 0.0, 1.0
     secants = _Secants() if bounds is None and len(start) > 1 else None
     for iteration in range(max_iterations):
-        gradient, fisher = here.derivatives
+        _, gradient, fisher = here
+        assert fisher is not None
         free = ~((theta <= lower) & (gradient > 0) | (theta >= upper) & (gradient < 0))
         factor = _factorise(fisher, free, damping)
         downhill = np.where(free, gradient, 0.0)
@@ -181,7 +170,7 @@ def fisher_scoring(
         decrease = here.value - there.value if fraction >= MIN_FRACTION else np.inf
         before = predicted_fall if fraction == 1 and secants is None else None  # corrected: uneven falls
         if secants is not None and fraction >= MIN_FRACTION and predicted_fall <= SAME_BASIN:
-            secants.add(moved - theta, there.derivatives[0] - gradient)
+            secants.add(moved - theta, there.gradient - gradient)
         elif secants is not None:
             secants.forget()
         theta, here = moved, there
@@ -286,15 +275,14 @@ def _line_search(
     Near a kink one short step follows another: if only a small fraction was taken `last`, do not begin with
     the full step.
     """
-    gradient = here.derivatives[0]
     slack = objective.noise * abs(here.value)
     fraction = min(1.0, last / MIN_FRACTION) or 1.0
     for _ in range(MAX_HALVINGS):
         moved = NUMPY.clip(theta + fraction * step, lower, upper)
         with np.errstate(over="ignore", invalid="ignore"):  # of a step too long, which is halved
-            there = objective(moved) if fraction == last == 1 else objective.trial(moved)
-        if there.value <= here.value + ARMIJO * float(gradient @ (moved - theta)) + slack:
-            return fraction, moved, there
+            there = objective(moved, with_fisher=fraction == last == 1)  # otherwise it is often rejected
+            if there.value <= here.value + ARMIJO * float(here.gradient @ (moved - theta)) + slack:
+                return fraction, moved, objective(moved)
         fraction /= 2
     return None
 
@@ -321,7 +309,7 @@ def lbfgs(
 
     def value_and_gradient(at: Vector) -> tuple[float, Vector]:
         nonlocal lowest
-        here = objective(at * scale)
+        here = objective(at * scale, with_fisher=False)
         if here.value < lowest[0]:
             lowest = here.value, at.copy(), here.gradient * scale
         return here.value, here.gradient * scale

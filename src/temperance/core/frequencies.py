@@ -245,34 +245,25 @@ class _Point:
         theta: Vector = np.log(kept) - np.log(kept.sum()) - np.log(self.problem.fitted)
         return theta
 
-    def score_covariance(self, pseudo_rows: float) -> Matrix:
-        """Return the expected Hessian at the optimum: positive definite, but wrong far from there."""
-        outer = self.sums.q_outer
-        total = outer.sum(axis=1)
-        spread = outer - np.outer(total, total) / max(self.n_rows, 1.0)
-        return spread + pseudo_rows * _simplex(self.frequencies)
-
     def factor(self, pseudo_rows: float) -> _Factor:
         """Factorise the Hessian, or the score covariance if the Hessian is not positive definite."""
         pi = self.frequencies
         factor = _Factor.of(self.hessian(pseudo_rows), pi)
-        factor = factor or _Factor.of(self.score_covariance(pseudo_rows), pi)
-        assert factor is not None  # the prior makes it positive definite
+        if factor is None:
+            # The expected Hessian at the optimum is wrong far from there, but the prior makes it definite.
+            outer = self.sums.q_outer
+            total = outer.sum(axis=1)
+            spread = outer - np.outer(total, total) / max(self.n_rows, 1.0)
+            factor = _Factor.of(spread + pseudo_rows * _simplex(pi), pi)
+            assert factor is not None
         return factor
-
-    def newton_step(self) -> Vector:
-        """Return Newton's step."""
-        return -self.factor(self.problem.pseudo_rows).solve(self.gradient)
 
     def log_evidence(self) -> float:
         """Return the log evidence of this prior, with the prior's normaliser approximated in the same way."""
-        n_classes, factor = (
-            len(self.theta),
-            _Factor.of(self.hessian(self.problem.pseudo_rows), self.frequencies),
-        )
+        factor = _Factor.of(self.hessian(self.problem.pseudo_rows), self.frequencies)
         if factor is None:
             return -np.inf
-        prior = (n_classes - 1) * np.log(self.problem.pseudo_rows) + np.log(self.problem.fitted).sum()
+        prior = (len(self.theta) - 1) * np.log(self.problem.pseudo_rows) + np.log(self.problem.fitted).sum()
         return -self.value + (prior - factor.log_determinant) / 2
 
     def standard_errors(self) -> Vector:
@@ -317,7 +308,7 @@ class _Factor:
 def _maximise(rows: ProbabilityRows, problem: _Problem, theta: Vector) -> _Point:
     here, passes = problem.at(rows, theta), 1
     while passes < MAX_PASSES:
-        step = here.newton_step()
+        step = -here.factor(problem.pseudo_rows).solve(here.gradient)
         predicted_fall = -float(here.gradient @ step) / 2
         if predicted_fall <= TOLERANCE * rows.n_rows:
             theta = problem.normalised(here.theta + step)

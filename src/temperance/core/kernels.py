@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
 from temperance.core.blocks import row_products, row_slices
@@ -44,36 +44,11 @@ class MapTable(NamedTuple):
     slopes: Vector
 
     @classmethod
-    def of(cls, knots: Vector, slopes: Vector) -> MapTable:
-        """Return the map with these slopes that is 0 at 0."""
+    def of(cls, knots: Vector, slopes: Vector, dtype: DTypeLike = np.float64) -> MapTable:
+        """Return the map with these slopes that is 0 at 0, in a type."""
         values = np.zeros(len(knots))
         np.add.accumulate(slopes[:-1] * (knots[1:] - knots[:-1]), out=values[1:])
-        return cls(knots, values, slopes)
-
-    @staticmethod
-    def kept(knots: Vector, slopes: Vector, dtype: np.dtype[Any]) -> MapTable:
-        """Return the same in a type, computed once for a fitted map: a service asks for one row at a time."""
-        return _kept_table(knots.tobytes(), slopes.tobytes(), dtype)
-
-
-@lru_cache(maxsize=64)
-def _kept_table(knots: bytes, slopes: bytes, dtype: np.dtype[Any]) -> MapTable:
-    table = MapTable.of(np.frombuffer(knots), np.frombuffer(slopes))
-    return MapTable(*(numbers.astype(dtype) for numbers in table))
-
-
-def _placed(
-    z: Floats, peak: Floats | float, log_s: Vector | float, beta: float, knots: Vector
-) -> tuple[Indices, Matrix]:
-    """Return each class's segment, and the excess of e over the segment's lower end."""
-    e: Matrix = z.astype(np.float64, order="C")
-    e -= peak
-    e *= -beta
-    e += log_s
-    np.minimum(e, FARTHEST, out=e)
-    segment = _segments(e, knots)
-    e -= knots.take(segment)
-    return segment, e
+        return cls(*(numbers.astype(dtype, copy=False) for numbers in (knots, values, slopes)))
 
 
 def _segments(e: Floats, knots: Floats) -> Indices:
@@ -112,38 +87,39 @@ def segment_sums(
     start: int,
     cache: SegmentCache | None,
 ) -> None:
-    """Write the sums of p, p r and p r^2 over each segment, (3, segments, rows), or of the first of them.
+    """Write the sums of p, p r and p r^2 over each segment, (3, segments, rows).
 
     r is the excess, and `start` is the number of the first row.
     """
     for at in row_slices(len(z), max(1, SEGMENT_NUMBERS // z.shape[1])):
+        each, columns = np.arange(at.stop - at.start), top[at]
         index = None if cache is None else cache.get(start + at.start)
         if index is None:
-            segment, excess = _placed(z[at], peak[at, None], log_s[at, None], beta, table.knots)
-            segment *= len(segment)
-            segment += np.arange(len(segment))[:, None]
-            index = segment, excess
+            e: Matrix = z[at].astype(np.float64, order="C")
+            e -= peak[at, None]
+            e *= -beta
+            e += log_s[at, None]
+            np.minimum(e, FARTHEST, out=e)
+            number = _segments(e, table.knots)
+            e -= table.knots.take(number)
+            number *= len(each)
+            number += each[:, None]
+            index = number, e
             if cache is not None:
                 cache[start + at.start] = index
-        _sum_segments(*index, top[at], table, scale[at], sums[:, :, at])
-
-
-def _sum_segments(
-    number: Indices, excess: Matrix, top: Indices, table: MapTable, scale: Vector, sums: Matrix
-) -> None:
-    each, shape = np.arange(len(top)), sums.shape[1:]
-    at_top = number[each, top] // len(top)
-    u_top = table.values[at_top] + table.slopes[at_top] * excess[each, top]
-    # -scale (u - u_top) is linear in the excess, with coefficients of the segment and the row.
-    p = (-table.slopes[:, None] * scale).take(number)
-    p *= excess
-    p += ((u_top - table.values[:, None]) * scale).take(number)
-    np.exp(p, out=p)
-    p[each, top] = 0
-    for power, out in enumerate(sums):
-        if power:
-            p *= excess
-        out[:] = np.bincount(number.reshape(-1), p.reshape(-1), out.size).reshape(shape)
+        number, excess = index
+        at_top = number[each, columns] // len(each)
+        u_top = table.values[at_top] + table.slopes[at_top] * excess[each, columns]
+        # -scale (u - u_top) is linear in the excess, with coefficients of the segment and the row.
+        p = (-table.slopes[:, None] * scale[at]).take(number)
+        p *= excess
+        p += ((u_top - table.values[:, None]) * scale[at]).take(number)
+        np.exp(p, out=p)
+        p[each, columns] = 0
+        for power, out in enumerate(sums[:, :, at]):
+            if power:
+                p *= excess
+            out[:] = np.bincount(number.reshape(-1), p.reshape(-1), out.size).reshape(out.shape)
 
 
 def mapped_gaps(

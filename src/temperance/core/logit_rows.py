@@ -124,7 +124,7 @@ class LogitRows:
         """Return the results of a function of rows for all rows, in one pass; outputs are logits if `log`."""
         self._begin_pass()
         known = None if self._located is None else self._located[:2]
-        found = map_rows(self.values, function, log=log, block=self._block, located=known).result
+        found = map_rows(self.values, function, log=log, block=self._block, located=known)[0]
         return np.ascontiguousarray(found)  # so that fits of rows in either order are bit-identical
 
     def moments(self, beta: Vector | float, *, variance: bool = True) -> Moments:
@@ -195,13 +195,11 @@ class LogitRows:
         """Return the probabilities softmax(beta z), in the working type."""
         return self.map(lambda rows: rows.divide(1 / beta))
 
-    def sum_segments(
-        self, beta: float, table: MapTable, scale: Vector, use: SegmentWork, powers: int = 3
-    ) -> list[Vector]:
+    def sum_segments(self, beta: float, table: MapTable, scale: Vector, use: SegmentWork) -> list[Vector]:
         """Apply `use` to the sums over segments (`kernels`) of each block; add up the results, in one pass.
 
         The map applies to negative log-probabilities at the inverse temperature `beta`; the row's `scale`
-        multiplies it. There are sums of p, or of p times so many `powers` of r.
+        multiplies it.
         """
         (top, peak, _), log_s = self.locate(), self.log_sum_at(beta)
         block = block_type(self._size, cost=8)  # relative to moments, in NumPy
@@ -210,7 +208,7 @@ class LogitRows:
 
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Vector, ...]:
             at = slice(i, j)
-            sums = np.empty((powers, len(table.knots), j - i))
+            sums = np.empty((3, len(table.knots), j - i))
             block.segment_sums(z, top[at], peak[at], log_s[at], beta, table, scale[at], sums, i, cache)
             return use(at, sums)
 

@@ -28,6 +28,7 @@ the logs of the slopes, b has the derivative -(c - p) / (1 - p) g and the Fisher
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
@@ -105,15 +106,21 @@ def _moments(e_top: Vector, e_label: Vector, sums: Matrix) -> _RowMoments:
     return _RowMoments(np.log1p(total), label, mean, rest, np.maximum(squares, 0.0, out=squares))
 
 
-def _top_and_label(rows: LogitRows, reference: float, at: slice) -> tuple[Vector, Vector]:
-    """Return e of the top class and of the label of some rows, at a reference temperature T0."""
-    e_top = rows.log_sum_at(1 / reference)[at]
-    return e_top, e_top - rows.label_gap[at] / reference
+MomentsWork = Callable[[slice, _RowMoments], tuple[Vector, ...]]
+"""From rows and their moments to arrays that are added up over the blocks."""
 
 
-def _labelled_moments(rows: LogitRows, reference: float, at: slice, sums: Matrix) -> _RowMoments:
-    """Return the moments of some rows with labels, at a reference temperature T0."""
-    return _moments(*_top_and_label(rows, reference, at), sums)
+def _sum_moments(
+    rows: LogitRows, reference: float, slopes: Vector, scale: Vector | float, use: MomentsWork
+) -> list[Vector]:
+    """Add up what `use` returns per block, in one pass; the row's `scale` multiplies the slopes."""
+
+    def use_sums(at: slice, sums: Matrix) -> tuple[Vector, ...]:
+        e_top = rows.log_sum_at(1 / reference)[at]
+        return use(at, _moments(e_top, e_top - rows.label_gap[at] / reference, sums))
+
+    scales = np.broadcast_to(np.asarray(scale, np.float64), rows.n_rows)
+    return rows.sum_segments(1 / reference, MapTable.of(KNOTS, slopes), scales, use_sums)
 
 
 class MapLikelihood(RowObjective):
@@ -133,31 +140,26 @@ class MapLikelihood(RowObjective):
     def _of_rows(self, rows: LogitRows, index: Index, weights: Vector | None) -> Self:
         return type(self)(rows, self.reference, weights, self.prior)
 
-    def evaluate(self, theta: Vector) -> ObjectivePoint:
+    def evaluate(self, theta: Vector, with_fisher: bool) -> ObjectivePoint:
         """Return the value and the derivatives, without the prior."""
 
-        def use(at: slice, sums: Matrix) -> tuple[Vector, ...]:
-            m, share = _labelled_moments(self.rows, self.reference, at, sums), self.share[at]
+        def use(at: slice, m: _RowMoments) -> tuple[Vector, ...]:
+            share = self.share[at]
             value = share @ (m.log_sum + theta @ m.label)
             return np.array([value]), (m.label - m.mean) @ share, m.sum_of_covariances(share)
 
-        ones = np.ones(self.rows.n_rows)
-        value, gradient, hessian = self.rows.sum_segments(
-            1 / self.reference, MapTable.of(KNOTS, theta), ones, use
-        )
-        return ObjectivePoint(float(value[0]), lambda with_fisher: (gradient, hessian))
+        value, gradient, hessian = _sum_moments(self.rows, self.reference, theta, 1.0, use)
+        return ObjectivePoint(float(value[0]), gradient, hessian)
 
     def scores(self, theta: Vector) -> Matrix:
         """Return the gradient of the loss of each row, (N, parameters), without the prior."""
         result = np.empty((self.rows.n_rows, len(theta)))
 
-        def use(at: slice, sums: Matrix) -> tuple[Vector, ...]:
-            m = _labelled_moments(self.rows, self.reference, at, sums)
+        def use(at: slice, m: _RowMoments) -> tuple[()]:
             result[at] = (m.label - m.mean).T
             return ()
 
-        ones = np.ones(self.rows.n_rows)
-        self.rows.sum_segments(1 / self.reference, MapTable.of(KNOTS, theta), ones, use)
+        _sum_moments(self.rows, self.reference, theta, 1.0, use)
         return result
 
 
@@ -187,7 +189,7 @@ class RowMapLikelihood(LogLikelihood):
         predictor = self.predictor.take(index, rows)
         return type(self)(rows, self.reference, predictor, self.link, self.basis, weights, self.prior)
 
-    def evaluate(self, theta: Vector) -> ObjectivePoint:
+    def evaluate(self, theta: Vector, with_fisher: bool) -> ObjectivePoint:
         """Return the value and the derivatives, without the prior."""
         own, increments = np.split(theta, [self.predictor.n_parameters])
         beta = self.link.beta(self.predictor.predict(own))
@@ -198,9 +200,9 @@ class RowMapLikelihood(LogLikelihood):
         crossed = np.empty((MAP_SEGMENTS, self.rows.n_rows))
         right = self.rows.top == self.rows.labels
 
-        def use(at: slice, sums: Matrix) -> tuple[Vector, ...]:
+        def use(at: slice, m: _RowMoments) -> tuple[Vector, ...]:
             # These are the moments of q; the slopes of row i, w times its scale, multiply them.
-            m, of_row = _labelled_moments(self.rows, self.reference, at, sums), scale[at]
+            of_row = scale[at]
             share, by_row = self.share[at], relative[at] * self.share[at]
             mean = of_row * (w @ m.mean)  # the derivative of the log confidence by all log slopes
             label = of_row * (w @ m.label)
@@ -215,43 +217,15 @@ class RowMapLikelihood(LogLikelihood):
             total += (m.mean * (emphasis * squared * share)) @ m.mean.T
             return np.array([share @ (value + label)]), gradient, total
 
-        value, by_slope, covariances = self.rows.sum_segments(
-            1 / self.reference, MapTable.of(KNOTS, w), scale, use
+        value, by_slope, covariances = _sum_moments(self.rows, self.reference, w, scale, use)
+        of_own, fisher = self.predictor.pull_back(own, da, curvature)
+        slopes = basis * w[:, None]
+        mixed = self.predictor.gather(crossed.T) @ slopes
+        return ObjectivePoint(
+            float(value[0]),
+            np.concatenate([of_own, by_slope @ basis]),
+            np.block([[fisher, mixed], [mixed.T, slopes.T @ covariances @ slopes]]),
         )
-
-        predictor = self.predictor  # not self, whose last point this is (`LogLikelihood.evaluate`)
-
-        def derive(with_fisher: bool) -> tuple[Vector, Matrix | None]:
-            of_own, fisher = predictor.pull_back(own, da, curvature if with_fisher else None)
-            gradient = np.concatenate([of_own, by_slope @ basis])
-            if fisher is None:
-                return gradient, None
-            slopes = basis * w[:, None]
-            mixed = predictor.gather(crossed.T) @ slopes
-            return gradient, np.block([[fisher, mixed], [mixed.T, slopes.T @ covariances @ slopes]])
-
-        return ObjectivePoint(float(value[0]), derive)
-
-    def trial(self, theta: Vector) -> ObjectivePoint:
-        """Find the value first, in a third of the time: it needs no moments."""
-        own, increments = np.split(theta, [self.predictor.n_parameters])
-        scale = self.link.beta(self.predictor.predict(own)).value * self.reference
-        (w, _), right = slopes_of(self.basis, increments), self.rows.top == self.rows.labels
-
-        def use(at: slice, sums: Matrix) -> tuple[Vector, ...]:
-            e_top, e_label = _top_and_label(self.rows, self.reference, at)
-            label = scale[at] * (w @ (_lengths(e_label) - _lengths(e_top)))
-            value, _, _ = _with_top_label(np.log1p(sums[0].sum(axis=0)), right[at])
-            return (np.array([self.share[at] @ (value + label)]),)
-
-        table = MapTable.of(KNOTS, w)
-        (value,) = self.rows.sum_segments(1 / self.reference, table, scale, use, powers=1)
-
-        def derive(with_fisher: bool) -> tuple[Vector, Matrix | None]:
-            here = self(theta)
-            return here.derivatives if with_fisher else (here.gradient, None)
-
-        return ObjectivePoint(float(value[0]) + (self.prior.loss(theta) if self.prior else 0.0), derive)
 
     def scores(self, theta: Vector) -> Matrix:
         """Return the gradient of the loss of each row, (N, parameters), without the prior."""
@@ -261,14 +235,13 @@ class RowMapLikelihood(LogLikelihood):
         scale, right = beta.value * self.reference, self.rows.top == self.rows.labels
         da, of_map = np.empty(self.rows.n_rows), np.empty((self.rows.n_rows, basis.shape[1]))
 
-        def use(at: slice, sums: Matrix) -> tuple[Vector, ...]:
-            m = _labelled_moments(self.rows, self.reference, at, sums)
+        def use(at: slice, m: _RowMoments) -> tuple[()]:
             _, pull, _ = _with_top_label(m.log_sum, right[at])
             gradient = w[:, None] * scale[at] * (m.label - pull * m.mean)
             da[at], of_map[at] = gradient.sum(axis=0), gradient.T @ basis
             return ()
 
-        self.rows.sum_segments(1 / self.reference, MapTable.of(KNOTS, w), scale, use)
+        _sum_moments(self.rows, self.reference, w, scale, use)
         da *= beta.first / beta.value
         return np.hstack([da[:, None] * self.predictor.jacobian(own), of_map])
 
@@ -296,12 +269,10 @@ def slope_weights(rows: LogitRows, weights: Vector | None, reference: float) -> 
     """Return the rows' information about a common factor of the slopes, by segment, as sums over rows."""
     share = np.ones(rows.n_rows) if weights is None else weights
 
-    def use(at: slice, sums: Matrix) -> tuple[Vector]:
-        log_s = rows.log_sum_at(1 / reference)[at]
-        return (_moments(log_s, log_s, sums).sum_of_covariances(share[at]).sum(axis=1),)
+    def use(at: slice, m: _RowMoments) -> tuple[Vector]:
+        return (m.sum_of_covariances(share[at]).sum(axis=1),)
 
-    straight = MapTable.of(KNOTS, np.ones(len(KNOTS)))
-    return (rows.sum_segments(1 / reference, straight, np.ones(rows.n_rows), use)[0],)
+    return (_sum_moments(rows, reference, np.ones(MAP_SEGMENTS), 1.0, use)[0],)
 
 
 def increments_basis(information: Vector) -> Matrix:

@@ -45,7 +45,7 @@ class MixtureLoss(RowObjective):
     def _of_rows(self, rows: LogitRows, index: Index, weights: Vector | None) -> Self:
         return type(self)(rows, weights)
 
-    def evaluate(self, theta: Vector) -> ObjectivePoint:
+    def evaluate(self, theta: Vector, with_fisher: bool) -> ObjectivePoint:
         """Return the value and the derivatives at (log T, u, q)."""
         _, u, q = theta
         w = mixture_weights(theta)
@@ -53,9 +53,7 @@ class MixtureLoss(RowObjective):
         value, gradient, curvature = self._evaluate(beta, w, self.rows.moments(beta, variance=False))
         # d beta / d log T = -beta, and the derivatives of the weights
         jacobian = np.array([[-beta * w[0], 0, 0, 0], [0, -1, 1 - q, q], [0, 0, -u, u]])
-        return ObjectivePoint(
-            value, lambda with_fisher: (jacobian @ gradient, jacobian @ curvature @ jacobian.T)
-        )
+        return ObjectivePoint(value, jacobian @ gradient, jacobian @ curvature @ jacobian.T)
 
     def _log_at_label(self, tempered: Moments, beta: float) -> Matrix:
         """Return log q_y of the three components, (3, N)."""

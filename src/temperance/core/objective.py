@@ -25,7 +25,7 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,9 +41,6 @@ from temperance.errors import InputError
 # more bytes than that.
 THINNING, MAX_THIN_BYTES = 16, 1 << 27
 
-# Takes whether the Fisher matrix is needed; returns the gradient and that matrix, or None.
-Derive = Callable[[bool], tuple[Vector, Matrix | None]]
-
 
 @dataclass(frozen=True)
 class Prior:
@@ -55,11 +52,6 @@ class Prior:
     mean: Vector
     precision: Matrix
 
-    @property
-    def diagonal(self) -> Vector:
-        """The precision of each parameter, given the others."""
-        return self.precision if self.precision.ndim == 1 else self.precision.diagonal()
-
     def pull(self, off: Vector) -> Vector:
         """Return the gradient at mean + `off`."""
         return self.precision * off if self.precision.ndim == 1 else self.precision @ off
@@ -70,24 +62,12 @@ class Prior:
         return float(off @ self.pull(off)) / 2
 
 
-class ObjectivePoint:
-    """The objective at one point: its value, and its derivatives on request."""
+class ObjectivePoint(NamedTuple):
+    """The objective at one point; the Fisher matrix is None unless it was requested."""
 
-    def __init__(self, value: float, derive: Derive) -> None:
-        self.value = value
-        self._derive = derive
-
-    @cached_property
-    def gradient(self) -> Vector:
-        """The gradient alone, without forming the matrix."""
-        return self._derive(False)[0]
-
-    @cached_property
-    def derivatives(self) -> tuple[Vector, Matrix]:
-        """The gradient and the Fisher matrix."""
-        gradient, fisher = self._derive(True)
-        assert fisher is not None
-        return gradient, fisher
+    value: float
+    gradient: Vector
+    fisher: Matrix | None = None
 
 
 class Objective(ABC):
@@ -113,8 +93,8 @@ class Objective(ABC):
         """Return the objective of one of each `step` rows (`sampled_rows`), with the same prior."""
 
     @abstractmethod
-    def evaluate(self, theta: Vector) -> ObjectivePoint:
-        """Return the value and the derivatives, without the prior."""
+    def evaluate(self, theta: Vector, with_fisher: bool) -> ObjectivePoint:
+        """Return the value, the gradient and, if requested, the Fisher matrix, without the prior."""
 
     @property
     def order(self) -> int:
@@ -127,29 +107,21 @@ class Objective(ABC):
         other.prior = prior
         return other
 
-    def __call__(self, theta: Vector) -> ObjectivePoint:
+    def __call__(self, theta: Vector, with_fisher: bool = True) -> ObjectivePoint:
         """Evaluate at `theta`; the last point is kept, since the prior can change while theta does not."""
         last = self._last_point
-        if not last or not np.array_equal(last[0], theta):
-            last[:] = theta.copy(), self.evaluate(theta)
+        if not last or not np.array_equal(last[0], theta) or (with_fisher and last[1].fisher is None):
+            last[:] = theta.copy(), self.evaluate(theta, with_fisher)
         here: ObjectivePoint = last[1]
-        prior = self.prior
-        if prior is None:
+        if self.prior is None:
             return here
-        pull = prior.pull(theta - prior.mean)
-
-        def derive(with_fisher: bool) -> tuple[Vector, Matrix | None]:
-            if not with_fisher:
-                return here.gradient + pull, None
-            gradient, fisher = here.derivatives
-            precision = prior.precision
-            return gradient + pull, fisher + (np.diag(precision) if precision.ndim == 1 else precision)
-
-        return ObjectivePoint(here.value + prior.loss(theta), derive)
-
-    def trial(self, theta: Vector) -> ObjectivePoint:
-        """Evaluate at a point that is likely to be rejected: the derivatives can take a pass of their own."""
-        return self(theta)
+        value, gradient, fisher = here
+        if fisher is not None:
+            precision = self.prior.precision
+            fisher = fisher + (np.diag(precision) if precision.ndim == 1 else precision)
+        return ObjectivePoint(
+            value + self.prior.loss(theta), gradient + self.prior.pull(theta - self.prior.mean), fisher
+        )
 
 
 class RowObjective(Objective):
@@ -186,14 +158,13 @@ class RowObjective(Objective):
     def _of_rows(self, rows: LogitRows, index: Index, weights: Vector | None) -> Self:
         """Return the objective of `rows`, the rows at `index`."""
 
-    def terms(self, theta: Vector, with_fisher: bool) -> tuple[NDArray[np.float64], ...]:
+    def terms(self, theta: Vector, with_fisher: bool) -> tuple[Any, ...]:
         """Return value, gradient and, if requested, the Fisher matrix, without the prior.
 
         For all rows, these are averaged over their parts. If the objective is a sum of absolute values, whose
         signs depend on all rows together, each of them has its own value and gradient.
         """
-        here = self.evaluate(theta)
-        return np.array(here.value), *(here.derivatives if with_fisher else (here.gradient,))
+        return tuple(term for term in self.evaluate(theta, with_fisher) if term is not None)
 
     def scores(self, theta: Vector) -> Matrix:
         """Return the gradient of the loss of each row, (N, parameters), without the prior."""
@@ -232,20 +203,15 @@ class LogLikelihood(RowObjective):
         """Return quantiles of T over the rows."""
         return quantiles(self.temperatures(theta), self.weights, shares).values
 
-    def evaluate(self, theta: Vector) -> ObjectivePoint:
+    def evaluate(self, theta: Vector, with_fisher: bool) -> ObjectivePoint:
         """Return the value and the derivatives, without the prior."""
         beta = self.link.beta(self.predictor.predict(theta))
-        moments = self.rows.moments(beta.value)
-        # Not self: the objective keeps its last point, and a cycle would keep the rows of a sample in memory.
-        gap, share, predictor = self.rows.label_gap, self.share, self.predictor
+        moments = self.rows.moments(beta.value, variance=with_fisher)
+        gap, share = self.rows.label_gap, self.share
         value = float(np.sum((moments.log_s - beta.value * gap) * share))
-
-        def derive(with_fisher: bool) -> tuple[Vector, Matrix | None]:
-            da = (moments.mu - gap) * beta.first * share
-            curvature = moments.v * beta.first**2 * share if with_fisher else None
-            return predictor.pull_back(theta, da, curvature)
-
-        return ObjectivePoint(value, derive)
+        da = (moments.mu - gap) * beta.first * share
+        curvature = moments.v * beta.first**2 * share if with_fisher else None
+        return ObjectivePoint(value, *self.predictor.pull_back(theta, da, curvature))
 
     def scores(self, theta: Vector) -> Matrix:
         """Return the gradient of the loss of each row, (N, parameters), without the prior."""

@@ -265,6 +265,7 @@ class Network:
         self.hidden = hidden
         self.shapes = list(pairwise((inputs.shape[1], *hidden, 1)))
         self.n_parameters = sum((n_in + 1) * n_out for n_in, n_out in self.shapes)
+        self._columns = np.ascontiguousarray(inputs.T)
         self._last_theta, self._last_inputs = np.empty(0), list[Matrix]()
 
     def layers(self, theta: Vector) -> Iterator[tuple[Matrix, Vector]]:
@@ -314,21 +315,14 @@ class Network:
     def _layer_inputs(self, theta: Vector) -> list[Matrix]:
         """Return the inputs of each layer, and finally a, as (units, rows); kept for the last theta."""
         if not np.array_equal(self._last_theta, theta):
-            self._last_inputs, self._last_theta = self._forward(theta), theta.copy()
+            passed = [self._columns]
+            for weights, biases in self.layers(theta):
+                if len(passed) > 1:
+                    np.putmask(passed[-1], passed[-1] < SILENT, 0.0)
+                passed.append(weights.T @ passed[-1])
+                passed[-1] += biases[:, None]
+            self._last_inputs, self._last_theta = passed, theta.copy()
         return self._last_inputs
-
-    def _forward(self, theta: Vector) -> list[Matrix]:
-        passed = [self._columns]
-        for weights, biases in self.layers(theta):
-            if len(passed) > 1:
-                np.putmask(passed[-1], passed[-1] < SILENT, 0.0)
-            passed.append(weights.T @ passed[-1])
-            passed[-1] += biases[:, None]
-        return passed
-
-    @cached_property
-    def _columns(self) -> Matrix:
-        return np.ascontiguousarray(self.inputs.T)
 
     def _backwards(
         self, theta: Vector, delta: Matrix, rows: slice = slice(None)
@@ -342,15 +336,11 @@ class Network:
 
     def pull_back(self, theta: Vector, da: Vector, w: Vector | None) -> tuple[Vector, Matrix | None]:
         """Return J' da and J' diag(w) J."""
-        return self._backpropagate(theta, da), None if w is None else self._gram(theta, w)
-
-    def _backpropagate(self, theta: Vector, da: Vector) -> Vector:
         parts: list[Vector] = []
         for h, delta in self._backwards(theta, da[None, :]):
             parts[:0] = [(h @ delta.T).ravel(), delta.sum(axis=1)]
-        return np.concatenate(parts)
-
-    def _gram(self, theta: Vector, w: Vector) -> Matrix:
+        if w is None:
+            return np.concatenate(parts), None
         gram, root = np.zeros((self.n_parameters, self.n_parameters)), np.sqrt(w)
         buffer = np.empty(self.n_parameters * min(JACOBIAN_ROWS, len(w)))
         for rows in row_slices(len(w), JACOBIAN_ROWS):
@@ -358,7 +348,7 @@ class Network:
             jacobian = buffer[: self.n_parameters * weighted.size].reshape(self.n_parameters, -1)
             self._write_jacobian(theta, weighted, rows, jacobian)
             gram += jacobian @ jacobian.T
-        return gram
+        return np.concatenate(parts), gram
 
     def _write_jacobian(self, theta: Vector, weight: Matrix, rows: slice, out: Matrix) -> None:
         """Write da/dtheta of some rows, each times its weight, (parameters, rows)."""

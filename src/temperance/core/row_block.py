@@ -26,8 +26,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from importlib.util import find_spec
-from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -89,13 +88,11 @@ class RowBlock:
         bounded: bool = False,
         located: tuple[Indices, Floats] | None = None,
     ) -> None:
-        self.z, self.log, self.bounded, self._out = z, log, bounded, out
+        self.z, self.log, self.bounded, self.out = z, log, bounded, out
         self.n_rows, self.n_classes = z.shape
         self.is_single = self.n_rows == 1
         self._d: Floats | None = None
         self._log_sums: dict[float, Any] = {}
-        self.weighed: Any = None
-        """After a method that weighs every logit: numbers of the rows, not finite where one is masked."""
         if self.is_single:
             self.ops = ONE_ROW
             self.top: Any = z.argmax()
@@ -276,31 +273,37 @@ class RowBlock:
             third = gap if all_possible else np.where(gap <= limit, gap, third)
         return third.item() if self.is_single and not all_possible else third, -mean
 
+    def _unlimited_gaps(self) -> Floats:
+        """Return the gaps to the top of each row, with -inf for a masked class."""
+        return self.d if self.bounded else np.subtract(self.z, self.peak, out=self._room_e)
+
     def mean(self) -> Any:
         """Return the mean logit; it is not finite where a class is masked."""
         # Relative to the top, so that a constant added to the row loses no digits.
-        gaps = self.d if self.bounded else np.subtract(self.z, self.peak, out=self._room_e)
+        gaps = self._unlimited_gaps()
         return self._widened(self._sum(gaps) / self.z.dtype.type(self.n_classes)) + self.peak
 
     def topk(self, k: int) -> Matrix:
-        """Return the k largest logits minus the row's mean, in descending order."""
-        gaps = self.d if self.bounded else np.subtract(self.z, self.peak, out=self._room_e)
+        """Return the k largest logits minus the row's mean, in descending order; NaN if a class is masked."""
+        gaps = self._unlimited_gaps()
         mean = self._sum(gaps) / self.z.dtype.type(self.n_classes)
         part = gaps.copy(order="K")
         part.partition(self.n_classes - k, axis=1)
         part = part[:, self.n_classes - k :]
         part.sort(axis=1)
         largest = (part[:, ::-1] - mean).astype(np.float64)
-        self.weighed = np.maximum.reduce(np.abs(largest), axis=1)
+        if not self.bounded:
+            largest[~np.isfinite(largest).all(axis=1)] = np.nan
         return largest
 
     def project(self, weights: Vector) -> Any:
-        """Return (z - mean z) . weights."""
+        """Return (z - mean z) . weights; NaN if a class is masked."""
         # (z - mean z) . w = (z - max z) . (w - mean w): no mean is needed, and an offset loses no digits.
         centred = (weights - np.add.reduce(weights) / weights.size).astype(self.z.dtype)
-        gaps = self.d if self.bounded else np.subtract(self.z, self.peak, out=self._room_e)
+        gaps = self._unlimited_gaps()
         projected = row_products(gaps, centred).astype(np.float64)
-        self.weighed = projected
+        if not self.bounded:
+            projected[~np.isfinite(projected)] = np.nan
         return projected.item() if self.is_single else projected[:, None]
 
     def _softmax(self, beta: Any, out: Floats | None) -> Floats:
@@ -314,12 +317,12 @@ class RowBlock:
         """Return softmax(z / T), or z / T."""
         beta = 1 / temperature
         if self.log:
-            return np.multiply(self.z, self._working(beta), out=self._out)
-        return self._softmax(beta, self._out)
+            return np.multiply(self.z, self._working(beta), out=self.out)
+        return self._softmax(beta, self.out)
 
     def mixture(self, betas: Sequence[Matrix | float], weights: Vector) -> Floats:
         """Return sum_j w_j softmax(beta_j z), or its logarithm."""
-        result, number = np.empty_like(self.z) if self._out is None else self._out, self.z.dtype.type
+        result, number = np.empty_like(self.z) if self.out is None else self.out, self.z.dtype.type
         result[:] = -np.inf if self.log else 0
         if self.log:  # accurate even where the probabilities underflow
             gaps = self.d if self.bounded else self.z - self.peak
@@ -346,7 +349,7 @@ class RowBlock:
         uniform: float | None = None,
     ) -> Floats:
         """Return sum_j w_j softmax(-scale_j map(-log softmax(z / T0))) + uniform, or its logarithm."""
-        beta, table = 1 / float(reference), MapTable.kept(knots, slopes, self.z.dtype)
+        beta, table = 1 / float(reference), MapTable.of(knots, slopes, self.z.dtype)
         log_s, d = self._working(self.log_sum(beta)), self.d
         room = np.empty_like(d) if self._room_e is None else self._room_e
         gaps = mapped_gaps(d, self._at_top, log_s, beta, table, room)
@@ -367,10 +370,10 @@ class RowBlock:
             if masked is not None:
                 mixture[masked] = 0
             mixture = self._log_of(mixture) if self.log else mixture
-        if self._out is None:
+        if self.out is None:
             return np.ascontiguousarray(mixture)
-        self._out[:] = mixture
-        return self._out
+        self.out[:] = mixture
+        return self.out
 
     def _mixed(
         self, gaps: Floats, scales: Sequence[Floats | float], weights: Sequence[float], room: Floats
@@ -473,16 +476,6 @@ def block_type(size: int, cost: int = 1) -> type[RowBlock]:
     return CompiledBlock
 
 
-class MappedRows(NamedTuple):
-    """What a function gives for all rows, and what shows whether they are valid."""
-
-    result: AnyArray
-    peak: Floats
-    """Each row's largest logit: NaN if the row has a NaN, -inf if all its classes are masked."""
-    weighed: Vector | None
-    """If every logit was weighed: one number per row, not finite where a class is masked."""
-
-
 def map_rows(
     values: Floats | BFloat16,
     function: Callable[[RowBlock], Any],
@@ -490,41 +483,29 @@ def map_rows(
     log: bool = False,
     block: type[RowBlock] | None = None,
     located: tuple[Indices, Floats] | None = None,
-) -> MappedRows:
-    """Apply a function of rows to each block, in one pass; it gives numbers, or an array, per row."""
+) -> tuple[AnyArray, Floats]:
+    """Apply a function of rows to each block, in one pass; it gives numbers, or an array, per row.
+
+    Return the results, and each row's largest logit: NaN if the row has a NaN, -inf if all its classes are
+    masked.
+    """
     n_rows, n_classes = values.shape
     block = block or block_type(n_rows * n_classes)
     peak = np.empty(n_rows, blocks.working_dtype(values))
-    weighed: Vector | None = None
-    result: AnyArray | None = None
-    lock = Lock()
+    # No rows show the shape and the type of the result.
+    known = None if located is None else (located[0][:0], located[1][:0])
+    sample = np.asarray(function(block(np.empty((0, n_classes), peak.dtype), log=log, located=known)))
+    is_output = sample.shape[1:] == (n_classes,)
+    by_class = is_output and blocks.is_class_major(values)
+    result = np.empty((n_rows, *sample.shape[1:]), sample.dtype, order="F" if by_class else "C")
 
     def work(z: Floats, i: int, j: int, scratch: Scratch) -> None:
-        nonlocal result, weighed
-        out = None if result is None or result.shape != values.shape else result[i:j]
         known = None if located is None else (located[0][i:j], located[1][i:j])
-        rows = block(z, scratch, log=log, out=out, located=known)
+        rows = block(z, scratch, log=log, out=result[i:j] if is_output else None, located=known)
         found = function(rows)
-        if found is not out:
-            found = np.asarray(found, order="C")
-            found = found.reshape(1, 1) if found.ndim == 0 else found
-        with lock:
-            if result is None:
-                by_class = found.shape == z.shape and blocks.is_class_major(values)
-                shape = n_rows, *found.shape[1:]
-                whole = len(z) == n_rows and not by_class
-                result = found if whole else np.empty(shape, found.dtype, "F" if by_class else "C")
-            if weighed is None and rows.weighed is not None:
-                weighed = np.zeros(n_rows)
-        if result is not found and found is not out:
+        if found is not rows.out:
             result[i:j] = found
         peak[i:j] = rows.peak if rows.is_single else rows.peak[:, 0]
-        if weighed is not None:
-            weighed[i:j] = rows.weighed
 
-    if n_rows:
-        blocks.for_each_block(values, work, block.enlarged)
-    else:
-        work(np.empty(values.shape, peak.dtype), 0, 0, Scratch(0, n_classes, peak.dtype))
-    assert result is not None
-    return MappedRows(result, peak, weighed)
+    blocks.for_each_block(values, work, block.enlarged)
+    return result, peak

@@ -18,7 +18,7 @@ from dask.base import compute, persist
 from dask.delayed import delayed
 from numpy.typing import NDArray
 
-from temperance.core.arrays import Indices, Matrix, Vector
+from temperance.core.arrays import Indices, Vector
 from temperance.core.blocks import sampled_rows, threads, working_dtype
 from temperance.core.fisher import MAX_FISHER
 from temperance.core.logit_rows import LogitRows
@@ -383,23 +383,14 @@ class DaskObjective(Objective):
         """Return quantiles of T over the rows."""
         return self.sample.quantiles(partial(_temperatures, self.build, theta), shares).values
 
-    def evaluate(self, theta: Vector) -> ObjectivePoint:
+    def evaluate(self, theta: Vector, with_fisher: bool) -> ObjectivePoint:
         """Return value and derivatives in one pass: reading the rows takes most of the time."""
-        value, gradient, fisher = self._derivatives(theta, len(theta) <= MAX_FISHER)
-
-        def derive(with_fisher: bool) -> tuple[Vector, Matrix | None]:
-            if with_fisher and fisher is None:
-                return self._derivatives(theta, True)[1:]
-            return gradient, fisher
-
-        return ObjectivePoint(value, derive)
-
-    def _derivatives(self, theta: Vector, with_fisher: bool) -> tuple[float, Vector, Matrix | None]:
+        with_fisher = with_fisher or len(theta) <= MAX_FISHER
         sums = self.sample.total(partial(_terms, self.build, theta, with_fisher), "objective")
         value, gradient, *fisher = (1 / self.total_weight * total for total in sums)
-        if value.ndim:  # the terms of a sum of absolute values
+        if np.ndim(value):  # the terms of a sum of absolute values
             value, gradient = np.abs(value).sum(), np.sign(value) @ gradient
-        return float(value), gradient, fisher[0] if fisher else None
+        return ObjectivePoint(float(value), gradient, fisher[0] if fisher else None)
 
 
 def _groups(lengths: NDArray[np.intp], row_bytes: int) -> list[list[int]]:

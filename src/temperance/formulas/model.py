@@ -233,8 +233,7 @@ def are_plain_rows(model: Model, logits: Any, dim: int | None, from_probs: bool 
         return False
     if dim is None and fitted_on is not None and fitted_on.dim == 0:
         return False
-    if from_probs is None:
-        warn_of_probabilities(logits, refuse=fitted_on is not None and fitted_on.kind == "probabilities")
+    check_kind(model, logits, from_probs)
     return True
 
 
@@ -257,16 +256,20 @@ def apply_to_rows(
 
     If the rows are part of a `whole`, messages count all of its invalid rows.
     """
+    if method == "predict" and not model.keeps_class:
+        probs = apply_to_rows(model, "predict_proba", values, whole)
+        return np.asarray(probs.argmax(axis=1), np.intp)
     log = method == "transform"
     if _are_few_and_bounded(values):  # valid for sure: as little Python as possible, for a service
         return _compute(model, method, RowBlock(values, log=log, bounded=True))
-    with prediction_slot(), np.errstate(all="ignore"):  # invalid rows are found after the pass
-        mapped = map_rows(values, partial(_compute, model, method), log=log)
-    whole = values if whole is None else whole
-    check_peaks(whole, mapped.peak)
-    if mapped.weighed is not None:
-        check_unmasked(whole, mapped.weighed, model.name, fits=False)
-    return mapped.result
+    with prediction_slot():
+        result, peak = map_rows(values, partial(_compute, model, method), log=log)
+    whole = values if whole is None else whole  # invalid rows are found after the pass
+    check_peaks(whole, peak)
+    first = result if result.ndim == 1 else result[:, 0]
+    if np.isnan(first).any():
+        check_unmasked(whole, first, model.name, fits=False)
+    return result
 
 
 def _are_few_and_bounded(values: NDArray[Any] | BFloat16) -> TypeGuard[NDArray[Any]]:
@@ -280,13 +283,13 @@ def _are_few_and_bounded(values: NDArray[Any] | BFloat16) -> TypeGuard[NDArray[A
 
 
 def _compute(model: Model, method: str, rows: RowBlock) -> AnyArray:
-    if method == "predict" and model.keeps_class:
+    if method == "predict":
         return rows.tops
+    result: AnyArray = evaluate(model, method, rows)
     if method in ONE_PER_ROW:
-        column = np.asarray(evaluate(model, method, rows), np.float64)
-        return np.broadcast_to(column.reshape(-1), rows.n_rows).copy()
-    calibrated: AnyArray = model.calibrate(rows)
-    return np.argmax(calibrated, axis=1) if method == "predict" else calibrated
+        column = np.asarray(result, np.float64).reshape(-1)
+        return np.broadcast_to(column, rows.n_rows).copy()
+    return result
 
 
 def evaluate(model: Model, method: str, rows: RowFeatures) -> Array:

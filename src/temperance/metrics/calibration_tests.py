@@ -451,7 +451,8 @@ def cox_of(
         # Start where every rate is 1/2: at the null, certain rows would have no information.
         solution = fisher_scoring(loss, np.zeros(2), _TOLERANCE)
         end = loss(solution.parameters)
-        best, (gradient, fisher) = end.value, end.derivatives
+        best, gradient, fisher = end
+        assert fisher is not None
         if solution.converged and np.linalg.cond(fisher) < _MAX_CONDITION:
             inverse = np.linalg.inv(fisher).astype(np.float64)
             theta = solution.parameters - inverse @ gradient  # one more step of Newton's method
@@ -520,16 +521,13 @@ class _LogisticLoss(Objective):
         at = sampled_rows(step, len(self.weight))
         return type(self)(self.design[at], self.outcome[at], self.weight[at])
 
-    def evaluate(self, theta: Vector) -> ObjectivePoint:
+    def evaluate(self, theta: Vector, with_fisher: bool) -> ObjectivePoint:
         """Return the value and the derivatives."""
         odds, share = self.design @ theta, self.weight / self.total_weight
-
-        def derive(with_fisher: bool) -> tuple[Vector, Matrix]:
-            rate = 0.5 * (1 + np.tanh(odds / 2))
-            fisher = (self.design * (share * rate * (1 - rate))[:, None]).T @ self.design
-            return self.design.T @ (share * (rate - self.outcome)), fisher
-
-        return ObjectivePoint(float(share @ (np.logaddexp(0, odds) - self.outcome * odds)), derive)
+        value = float(share @ (np.logaddexp(0, odds) - self.outcome * odds))
+        rate = 0.5 * (1 + np.tanh(odds / 2))
+        fisher = (self.design * (share * rate * (1 - rate))[:, None]).T @ self.design
+        return ObjectivePoint(value, self.design.T @ (share * (rate - self.outcome)), fisher)
 
 
 def cox_classes_of(rows: Predictions) -> CalibrationTest:
@@ -606,7 +604,7 @@ class _ClassLoss(Objective):
         residual = self.weight[:, None] * ((self.labels[:, None] == np.arange(n)) - rates)
         return np.concatenate([residual, residual * x], axis=1)
 
-    def evaluate(self, theta: Vector) -> ObjectivePoint:
+    def evaluate(self, theta: Vector, with_fisher: bool) -> ObjectivePoint:
         """Return the value and the derivatives, in one pass over the rows."""
         (a, b), n = theta.reshape(2, -1), self.n_free
         value, gradient, fisher = 0.0, np.zeros(2 * n), np.zeros((2 * n, 2 * n))
@@ -629,7 +627,7 @@ class _ClassLoss(Objective):
             fisher[of_a, of_b] += (mixed := share @ (rates * x))
             fisher[of_b, of_a] += mixed
             fisher[of_b, of_b] += share @ (rates * x**2)
-        return ObjectivePoint(value, lambda with_fisher: (gradient, fisher))
+        return ObjectivePoint(value, gradient, fisher)
 
 
 def _separated(logit: Vector, outcome: Vector) -> bool:
