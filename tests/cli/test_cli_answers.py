@@ -11,7 +11,6 @@ from test_cli_help import cli_help
 from test_cli_terminal import on_terminal  # noqa: F401  a fixture
 
 from temperance import CALIBRATORS, load
-from temperance.cli.output import Output
 from temperance.data.read_options import ReadOptions
 from temperance.errors import percent
 
@@ -139,13 +138,6 @@ def test_a_table_on_a_terminal_is_not_cut_either(columns, run, on_terminal):  # 
 def test_the_bar_of_a_fit_tells_its_steps(files, on_terminal):  # noqa: F811
     shown, _ = on_terminal("fit", "val.npz", "-o", "cal.json", stdout=False)
     assert re.search(r"Fitting bayes: step [1-9]", shown)
-
-
-def test_the_same_warning_appears_once(capsys):
-    output = Output("test")
-    for words in ("first", "second", "first"):
-        output.warn(words)
-    assert capsys.readouterr().err == "warning: first\nwarning: second\n"
 
 
 def test_options_about_reading_files_are_in_a_group_of_their_own():

@@ -86,7 +86,7 @@ def test_the_command_reads_the_rows_as_the_check_did_if_the_classes_are_many(fol
     (folder / "my names.txt").write_text("\n".join(f"class {k}" for k in range(25)))
     done = run("check", "cal.json", "task.npz", "--part", "val", "--classes", "@my names.txt")
     line = next(line for line in done.out.splitlines() if line.startswith("  temperance adapt"))
-    words = "task.npz --part val --classes '@my names.txt' -o cal-adapted.json"
+    words = "task.npz -o cal-adapted.json --part val --classes '@my names.txt'"
     assert line == f"  temperance adapt cal.json {words}"
     run(*shlex.split(line)[1:]).succeeded()
 

@@ -24,7 +24,7 @@ def small_demo(task, judged, monkeypatch):
     monkeypatch.setattr("temperance.data.tasks.demo_task", lambda: small)
     monkeypatch.setattr(
         "temperance.comparison.compare",
-        lambda *rows, **options: compare(*rows, *([["ts", "hts"]] if len(rows) == 4 else []), **options),
+        lambda *rows, **options: compare(*rows, **({"methods": ["ts", "hts"]} | options)),
     )
 
 
@@ -159,7 +159,7 @@ def test_all_methods_are_compared_unless_some_are_named(run, files, monkeypatch)
     asked = []
 
     def stop(*arrays, **options):
-        asked.append(arrays[4])
+        asked.append(options["methods"])
         raise KeyboardInterrupt
 
     monkeypatch.setattr("temperance.comparison.compare", stop)
