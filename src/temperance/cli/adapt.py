@@ -61,7 +61,6 @@ def adapt(
         found = "neither" if rows is None else "both"
         raise InputError(f"adapt takes ROWS or --priors; found {found}. Pass one of them.")
     fitted = load(calibrator)
-    options.check_output(out, calibrator, rows, overwrite=force)
     opened = None if rows is None else open_for_calibrator(rows, reading, fitted, output)
     ignores_labels = opened is not None and opened.has_labels
     with output.telling_warnings() as told, output.progress("Adapting"):

@@ -55,7 +55,6 @@ def apply(
     from temperance.streaming import in_shape_of_file, predict_file, probability_dtype
 
     fitted = load(calibrator)
-    options.check_output(out, calibrator, logits, reading.labels, overwrite=force)
     check_output(out, overwrite=force)
     rows = open_for_calibrator(logits, reading, fitted, output)
     if rows.has_labels and rows.labels is None:

@@ -63,8 +63,6 @@ def automate(
     from temperance.calibrator_file import load
 
     fitted = load(calibrator)
-    if out is not None:
-        options.check_output(out, calibrator, rows, reading.labels, overwrite=force)
     opened = open_for_calibrator(rows, reading, fitted, output, need_labels=True)
     names = getattr(fitted, "class_names_", ())
     column = int(positive) if positive and positive.isdecimal() and positive not in names else positive

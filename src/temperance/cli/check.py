@@ -46,7 +46,7 @@ _WIDTH = 78
 @click.argument("rows", type=options.INPUT)
 @click.option(
     "--history",
-    type=options.OUTPUT,
+    type=options.LOG,
     help="JSON Lines file of all checks; created if missing, then appended to.",
 )
 @click.option("--report", type=options.OUTPUT, help="Write an HTML page of all checks to PATH.")
@@ -83,11 +83,6 @@ def check(
     from temperance.monitoring.checks import check_labelled
 
     fitted = load(calibrator)
-    inputs = [calibrator, rows, reading.labels]
-    for out, overwrite in ((history, True), (report, force)):
-        if out is not None:
-            options.check_output(out, *inputs, overwrite=overwrite)
-            inputs.append(out)  # the page must not overwrite the history
     opened = open_for_calibrator(rows, reading, fitted, output)
     if opened.has_labels:
         opened = opened.with_labels()

@@ -87,8 +87,6 @@ def compare(
     from temperance.files import sha256
     from temperance.report.sections import Source
 
-    if report is not None:
-        options.check_output(report, val, test, reading.labels, test_labels, overwrite=force)
     fitted = rows.with_floor(RowFile.open(val, replace(reading, default_part="val")), output)
     files, names = {"validation": fitted}, fitted.class_names
     of_test = replace(reading, default_part="test", labels=test_labels, default_classes=names)
@@ -273,7 +271,6 @@ def demo(report: Path | None, seed: int, force: bool, output: Output) -> None:
     path, number = report or Path("temperance-demo.html"), 2
     while report is None and path.exists():  # the demonstration is often run twice
         path, number = Path(f"temperance-demo-{number}.html"), number + 1
-    options.check_output(path, overwrite=force)
     task = demo_task()
     output.say(
         "A small convolutional network, trained on CIFAR-10 for this demonstration: each method is fitted to "

@@ -95,7 +95,6 @@ def export(
         raise InputError("--dim is for a calibrator alone; found --append too. Leave one of them out.")
     axis = None if dim is None else int(dim)
     fitted = load(calibrator)
-    options.check_output(out, calibrator, append, overwrite=force)
     name = gives
     if append is not None:
         from temperance.onnx import append_to_onnx

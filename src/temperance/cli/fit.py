@@ -91,7 +91,6 @@ def fit(
     calibrator = make_calibrator(method, **chosen)
     calibrator._check_options()  # before a large file is read
     metadata = _read_pairs(notes, "--metadata must be KEY=VALUE") or None
-    options.check_output(out, val, reading.labels, overwrite=force)
     rows = with_floor(RowFile.open(val, reading), output)
     assert rows.labels is not None  # labels are required here
     refuse_calibrated(rows)

@@ -29,8 +29,22 @@ class Command(click.Command):
     """A command whose function takes `output`, and `reading` if it reads rows, besides its own parameters."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command with one object for all options about reading, and one for those about output."""
+        """Run the command with one object for all options about reading, and one for those about output.
+
+        First, check that the files to write can be written: an input is never overwritten, even with --force.
+        """
+        from temperance.files import check_writable
+
         given, name = ctx.params, ctx.command_path.partition(" ")[2]
+        others = [given[one.name] for one in self.params if one.type is INPUT]
+        for one in self.params:
+            out = given[one.name]
+            if one.type not in (OUTPUT, LOG) or out is None:
+                continue
+            if out.exists() and any(isinstance(other, Path) and other.samefile(out) for other in others):
+                raise InputError(f"the output must not be an input file; found {out} for both.")
+            check_writable(out, overwrite=one.type is LOG or given["force"])
+            others.append(out)
         as_json, quiet = (given.pop(one, False) for one in ("as_json", "quiet"))
         given["output"] = Output(name, as_json=as_json, quiet=quiet)
         read = {one.name: given.pop(one.name) for one in self.params if isinstance(one, ReadOption)}
@@ -67,7 +81,11 @@ class _Input(click.Path):
         return path
 
 
-INPUT, OUTPUT = _Input(path_type=Path), click.Path(path_type=Path)
+INPUT, FOLDER = _Input(path_type=Path), click.Path(path_type=Path)
+OUTPUT = click.Path(path_type=Path)
+"""A file to write, which may exist if --force is given."""
+LOG = click.Path(path_type=Path)
+"""A file to append to, which may exist."""
 
 
 def _read_classes(
@@ -193,13 +211,3 @@ metrics = click.option(
     callback=split_names,
     help="Additional metrics: functions of (probs, labels) as package.module:name, separated by commas.",
 )
-
-
-def check_output(out: Path, *inputs: Path | None, overwrite: bool) -> None:
-    """Raise unless an output can be written; an input is never overwritten, even with --force."""
-    from temperance.files import check_writable
-
-    for path in inputs:
-        if path is not None and path.exists() and out.exists() and path.samefile(out):
-            raise InputError(f"the output must not be an input file; found {out} for both.")
-    check_writable(out, overwrite=overwrite)

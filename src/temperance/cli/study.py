@@ -58,7 +58,7 @@ _EVERY = 60.0  # seconds between progress lines without a terminal
 )
 @click.argument("tasks", type=options.INPUT, nargs=-1, required=True)
 @click.option(
-    "-o", "--out", type=options.OUTPUT, required=True, help="Folder of the study; created if missing."
+    "-o", "--out", type=options.FOLDER, required=True, help="Folder of the study; created if missing."
 )
 @options.methods("all but pts-plain and ...-sgd")
 @options.metrics
@@ -301,10 +301,8 @@ Examples:
 def export(folder: Path, out: Path, force: bool, output: Output) -> None:
     """Write all results of the study in DIR, one line per fit."""
     from temperance.study import Results
-    from temperance.study.store import FILE_NAME
     from temperance.study.table_text import export_results
 
     results = Results(folder)
-    options.check_output(out, folder / FILE_NAME, overwrite=force)
     export_results(results, out, overwrite=force)
     output.say(f"{len(results.scores)} results saved to {on_one_line(out)}")
