@@ -63,7 +63,7 @@ def adapt(
     fitted = load(calibrator)
     opened = None if rows is None else open_for_calibrator(rows, reading, fitted, output)
     ignores_labels = opened is not None and opened.has_labels
-    with output.telling_warnings() as told, output.progress("Adapting"):
+    with output.progress("Adapting"):
         if opened is None:
             adapted = fitted.adapt(priors=priors)
         else:
@@ -90,5 +90,5 @@ def adapt(
         out=str(out),
         classes=[vars(change) for change in changes],
         labels_ignored=ignores_labels,
-        warnings=told,
+        warnings=output.warnings,
     )

@@ -79,7 +79,6 @@ def apply(
             "mark": f"{key_of(fitted)} (temperance {temperance.__version__})",
         }
     with (
-        output.telling_warnings(),
         output.progress("Calibrating") as report,
         open_writer(out, shape=written, dtype=probability_dtype(rows), overwrite=force, **beside) as writer,
     ):

@@ -66,7 +66,7 @@ def automate(
     opened = open_for_calibrator(rows, reading, fitted, output, need_labels=True)
     names = getattr(fitted, "class_names_", ())
     column = int(positive) if positive and positive.isdecimal() and positive not in names else positive
-    with output.telling_warnings() as told, output.progress("Testing thresholds"):
+    with output.progress("Testing thresholds"):
         logits, labels = opened.logits(), opened.labels
         assert labels is not None  # they are required here
         with opened.stored.naming_file():
@@ -98,7 +98,7 @@ def automate(
         file=file_for_json(opened),
         calibrator=calibrator_for_json(calibrator, fitted),
         out=str(out) if saves else None,
-        warnings=told,
+        warnings=output.warnings,
         **rule.to_dict(),
     )
     if out is not None and not saves:

@@ -86,7 +86,7 @@ def check(
     opened = open_for_calibrator(rows, reading, fitted, output)
     if opened.has_labels:
         opened = opened.with_labels()
-    with output.telling_warnings() as told, output.progress("Checking") as progress:
+    with output.progress("Checking") as progress:
         progress("", 0.1)
         logits, columns = opened.logits(), opened.labels  # indices, even if class names are whole numbers
         with opened.stored.naming_file():
@@ -112,7 +112,7 @@ def check(
         history=None if history is None else str(history),
         report=None if report is None else str(report),
         run=command,
-        warnings=told,
+        warnings=output.warnings,
         **found.to_dict() | {"by_group": by_group},
     )
     if found.acts:

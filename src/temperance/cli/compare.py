@@ -99,7 +99,7 @@ def compare(
             names = names or file.class_names
     judged = files.get("test", fitted)
     arrays = [array for file in files.values() for array in _checked(file)]
-    with output.telling_warnings(), output.progress("Comparing") as progress:
+    with output.progress("Comparing") as progress:
         result = comparison.compare(
             *arrays,
             groups=fitted.groups,

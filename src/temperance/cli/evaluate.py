@@ -78,7 +78,7 @@ def evaluate(
         rows = open_for_calibrator(logits, reading, fitted, output, need_labels=True)
     assert rows.labels is not None  # labels are required here
     matrix, cost = None if costs is None else check_costs(_read_costs(costs), rows.n_classes), None
-    with output.telling_warnings(), output.progress("Evaluating") as report:
+    with output.progress("Evaluating") as report:
         probs = probabilities_of_file(fitted, rows, lambda share: report("probabilities", 0.3 * share))
         report("intervals", 0.3)
         with rows.stored.naming_file():

@@ -95,7 +95,7 @@ def fit(
     assert rows.labels is not None  # labels are required here
     refuse_calibrated(rows)
     logits = rows.logits()
-    with output.telling_warnings() as told, output.progress(f"Fitting {method}") as report:
+    with output.progress(f"Fitting {method}") as report:
         steps = itertools.count(1)  # how many a fit takes is not known
         with rows.stored.naming_file(), calling_at_each_pass(lambda: report(f"step {next(steps)}", math.nan)):
             calibrator.fit(logits, rows.labels, positions=rows.positions, groups=rows.groups)
@@ -119,7 +119,7 @@ def fit(
         out=str(out),
         parameters={name: value.tolist() for name, value in calibrator.parameters().items()},
         summary=calibrator.summary(),
-        warnings=told,
+        warnings=output.warnings,
     )
 
 

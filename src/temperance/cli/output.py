@@ -75,6 +75,8 @@ class Output:
         self._out, self._err = _Console(highlight=False), _Console(stderr=True, highlight=False)
         if not self._out.is_terminal:
             self._out.width = 1 << 16  # nothing is cut from what a program reads
+        self.warnings: list[str] = []
+        """Those that were printed while the command made progress."""
         self.is_live = self._err.is_terminal
         """Whether there is a terminal to show a progress bar on."""
 
@@ -99,23 +101,6 @@ class Output:
         if not self.quiet:
             tell_user("note", words)
 
-    @contextmanager
-    def telling_warnings(self) -> Iterator[list[str]]:
-        """Print the warnings of the library when the context ends, once each; the list then has them.
-
-        They name options instead of arguments.
-        """
-        told: list[str] = []
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            yield told
-        for warning in caught:
-            message = warning.message
-            words = message.worded(as_option) if isinstance(message, InputWarning) else str(message)
-            if words not in told:
-                told.append(words)
-                tell_user("warning", words)
-
     def say_by_group(self, by: str | None, found: CalibrationByGroup | None) -> None:
         """Print the calibration by values of the column or array `by`, if it was asked for."""
         if found is None:
@@ -137,13 +122,18 @@ class Output:
     def progress(self, title: str) -> Iterator[Report]:
         """Show a progress bar on a terminal; call the result with (what is being done, share done).
 
-        The bar moves from side to side until a share is known, which is not nan.
+        The bar moves from side to side until a share is known, which is not nan. At the end, the warnings of
+        the library are printed, once each, with options in place of arguments.
         """
         columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn()
         hidden = self.quiet or not self.is_live
-        with Progress(
-            *columns, TimeElapsedColumn(), console=self._err, transient=True, disable=hidden
-        ) as progress:
+        with (
+            warnings.catch_warnings(record=True) as caught,
+            Progress(
+                *columns, TimeElapsedColumn(), console=self._err, transient=True, disable=hidden
+            ) as progress,
+        ):
+            warnings.simplefilter("always")
             task = progress.add_task(title, total=None)
             yield lambda what, share: progress.update(
                 task,
@@ -151,6 +141,11 @@ class Output:
                 total=None if math.isnan(share) else 1.0,
                 completed=None if math.isnan(share) else share,  # None changes nothing
             )
+        for message in (warning.message for warning in caught):
+            words = message.worded(as_option) if isinstance(message, InputWarning) else str(message)
+            if words not in self.warnings:
+                self.warnings.append(words)
+                tell_user("warning", words)
 
 
 def new_table(first: str, *numbers: str, rows: Iterable[Sequence[str]] = ()) -> Table:

@@ -89,7 +89,7 @@ def run(
     from temperance.core.blocks import number_of_threads
     from temperance.study import find_tasks, run_study
 
-    with output.telling_warnings():
+    with output.progress("Reading tasks"):
         files = find_tasks(tasks, **reading.given())
     began = time.monotonic()
     with _countdown(output) as progress:
