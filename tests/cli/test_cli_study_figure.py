@@ -43,33 +43,14 @@ def test_a_named_task_is_not_reported_and_a_quiet_command_reports_none(study, ru
     assert (study.parent / "a.svg").read_bytes() == (study.parent / "b.svg").read_bytes()
 
 
-def test_the_suffix_determines_the_format(study, run):
-    run("study", "figure", "study", "avg_ECE", "-o", "a.pdf").succeeded()
-    assert (study.parent / "a.pdf").read_bytes().startswith(b"%PDF")
-
-
-def test_a_file_is_overwritten_only_with_force(study, run):
+def test_a_figure_has_a_name_and_overwrites_only_with_force(study, run):
     (study / "avg_NLL.png").write_text("old")
+    run("study", "figure", "study", "nll").failed(2, "the figure must be", "avg_NLL", "'nll'")
     run("study", "figure", "study", "avg_NLL").failed(2, "already exists", "--force")
     assert (study / "avg_NLL.png").read_text() == "old"
     run("study", "figure", "study", "avg_NLL", "--force").succeeded()
     assert (study / "avg_NLL.png").read_bytes().startswith(b"\x89PNG")
     assert half_written(study) == []
-
-
-REFUSED = {
-    "a name": (["study", "nll"], ["the figure must be", "avg_NLL", "'nll'"]),
-    "a task": (["study", "h_HTS", "--task", "dogs"], ["task must be one of cats__net", "'dogs'"]),
-    "a size of all": (["study", "avg_NLL", "--n", "30"], ["n is for the figures cd_ECE, cd_NLL; found"]),
-    "a folder": (["other", "avg_NLL"], ["other: there is no such file"]),
-    "no place": (["study", "avg_NLL", "-o", "nowhere/a.png"], ["the folder nowhere does not exist"]),
-}
-
-
-@pytest.mark.parametrize(("words", "said"), REFUSED.values(), ids=REFUSED.keys())
-def test_an_impossible_figure_is_refused_in_one_sentence(words, said, study, run):
-    run("study", "figure", *words).failed(2, *said)
-    assert [path.name for path in study.iterdir()] == ["results.sqlite"]
 
 
 def test_a_missing_task_file_is_named(study, run):
