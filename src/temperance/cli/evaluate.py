@@ -163,7 +163,7 @@ def _read_costs(path: Path) -> Any:
     try:
         if path.suffix == ".npy":
             return np.load(path, allow_pickle=False)
-        return np.loadtxt(path, delimiter="," if path.suffix == ".csv" else None, ndmin=2)
+        return np.loadtxt(path, delimiter=",", ndmin=2)
     except (ValueError, EOFError) as error:
         fact = f"must hold a matrix of numbers without names ({reason_of(error)})."
         raise file_error(path, fact) from None
