@@ -85,12 +85,10 @@ def automate(
             f"Of {rule.rows_in_words}, {100 * rule.error:.3g}% of those above the threshold were wrong."
         )
     if rule.missed:
-        given = names[1] if names else "1"
-        name = f"class {given}" if given.isdecimal() else on_one_line(given)
+        name = shlex.quote(on_one_line(names[1] if names else "1"))
         output.say(
-            f"{percent(rule.missed)} of the rows of {name} are above the threshold and decided against. "
-            f"To decide for {name} only, and leave all other rows to a person: --positive "
-            f"{shlex.quote(given)}"
+            f"{percent(rule.missed)} of the rows of class {name} are above the threshold and decided "
+            f"against. To decide for it only, and leave all other rows to a person: --positive {name}"
         )
     if out is not None:
         output.say(f"Saved to {on_one_line(out)}" if saves else "Not saved: there is no rule.", wrap=False)

@@ -36,7 +36,7 @@ class Command(click.Command):
         from temperance.files import check_writable
 
         given, name = ctx.params, ctx.command_path.partition(" ")[2]
-        others = [given[one.name] for one in self.params if one.type is INPUT]
+        others: list[Any] = [given[one.name] for one in self.params if one.type is INPUT]
         for one in self.params:
             out = given[one.name]
             if one.type not in (OUTPUT, LOG) or out is None:
@@ -44,8 +44,8 @@ class Command(click.Command):
             if out.exists() and any(isinstance(other, Path) and other.samefile(out) for other in others):
                 raise InputError(f"the output must not be an input file; found {out} for both.")
             check_writable(out, overwrite=one.type is LOG or given["force"])
-            others.append(out)
-        as_json, quiet = (given.pop(one, False) for one in ("as_json", "quiet"))
+            others.append(out)  # nor another output
+        quiet, as_json = given.pop("quiet", False), given.pop("as_json", False)
         given["output"] = Output(name, as_json=as_json, quiet=quiet)
         read = {one.name: given.pop(one.name) for one in self.params if isinstance(one, ReadOption)}
         if read:
