@@ -41,7 +41,7 @@ class Command(click.Command):
             out = given[one.name]
             if one.type not in (OUTPUT, LOG) or out is None:
                 continue
-            if out.exists() and any(isinstance(other, Path) and other.samefile(out) for other in others):
+            if any(isinstance(other, Path) and _is_same(other, out) for other in others):
                 raise InputError(f"the output must not be an input file; found {out} for both.")
             check_writable(out, overwrite=one.type is LOG or given["force"])
             others.append(out)  # nor another output
@@ -79,6 +79,13 @@ class _Input(click.Path):
         if not path.exists():
             raise missing_file(path)
         return path
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    """Say whether two paths, or links, are one file, even if it does not exist yet."""
+    if path.exists() and other.exists():
+        return path.samefile(other)
+    return path.resolve() == other.resolve()
 
 
 INPUT, FOLDER = _Input(path_type=Path), click.Path(path_type=Path)
