@@ -90,9 +90,9 @@ def _is_same(path: Path, other: Path) -> bool:
 
 INPUT, FOLDER = _Input(path_type=Path), click.Path(path_type=Path)
 OUTPUT = click.Path(path_type=Path)
-"""A file to write, which may exist if --force is given."""
+"""A file to write, which can exist if --force is given."""
 LOG = click.Path(path_type=Path)
-"""A file to append to, which may exist."""
+"""A file to append to, which can exist."""
 
 
 def _read_classes(
