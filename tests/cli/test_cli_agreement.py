@@ -100,17 +100,14 @@ def test_notes_and_the_names_of_columns_are_kept(run, files, task):
     cal = load("cal.json")
     assert cal.class_names_ == ("cat", "dog", "owl", "eel")
     assert cal.metadata_ == {"classifier": "resnet50", "epoch": 7}
-    refused = run("fit", "val.npz", "--metadata", "note", "-o", "other.json")
-    refused.failed(2, "--metadata must be KEY=VALUE; found 'note'")
 
 
 def test_settings_reach_the_method_as_numbers_text_booleans_and_lists(run, files):
-    run("fit", "val.npz", "-m", "bayes", "--set", "class_bias=true", "-o", "cal.json").succeeded()
-    assert json.loads(read("cal.json"))["options"]["class_bias"] is True
-    run("fit", "val.npz", "-m", "ets", "--set", "loss=brier", "-o", "ets.json").succeeded()
-    assert json.loads(read("ets.json"))["options"]["loss"] == "brier"
-    run("fit", "val.npz", "-m", "pts", "--set", "hidden=[3, 2]", "-o", "pts.json").succeeded()
-    assert json.loads(read("pts.json"))["options"]["hidden"] == [3, 2]
+    settings = {"bayes": ("class_bias", True), "ets": ("loss", "brier"), "pts": ("hidden", [3, 2])}
+    for method, (name, value) in settings.items():
+        words = value if isinstance(value, str) else json.dumps(value)
+        run("fit", "val.npz", "-m", method, "--set", f"{name}={words}", "-o", f"{method}.json").succeeded()
+        assert json.loads(read(f"{method}.json"))["options"][name] == value
 
 
 def test_fit_takes_the_validation_rows_of_a_task_file_and_other_rows_if_told(run, files, task, judged):

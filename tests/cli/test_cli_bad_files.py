@@ -27,7 +27,8 @@ def put(name, content=b"", **arrays):
 
     def make():
         if arrays:
-            np.savez(name, **({"labels": LABELS} | arrays))
+            held = {"labels": LABELS} | arrays
+            np.savez(name, **{key: array for key, array in held.items() if array is not None})
         else:
             Path(name).write_bytes(content)
 
@@ -38,26 +39,27 @@ def save(name, array):
     return lambda: np.save(name, array)
 
 
-def folder_named(name):
-    return lambda: Path(name).mkdir()
-
-
 def both(*makers):
     return lambda: [make() for make in makers]
 
 
 GOOD = put("val.npz", logits=LOGITS)
+NAN = put("val.npz", logits=with_value(3, np.nan))
+BARE = put("val.npz", logits=LOGITS, labels=None)
+SUMS = put("val.npz", probs=2 * PROBS)
 FIT, APPLY = "fit val.npz -o out.json", "apply cal.json val.npz -o out.npz"
 EVALUATE, COMPARE = "evaluate val.npz -c cal.json", "compare val.npz -m ts"
 NO_LABELS = "must have labels; found logits. Pass --labels FILE"
-# By name: how to make the file, the command, and what its sentence must have. tests/data has the other files
-# that the reader refuses; here are those whose sentence names an option, and some of each kind.
-ROWS = {
-    "missing file": (lambda: None, FIT, "val.npz: there is no such file"),
-    "unnamed key": (put("val.npz", a=LOGITS), FIT, "val.npz, a: does not say whether it holds logits"),
-    "no labels": (lambda: np.savez("val.npz", logits=LOGITS), FIT, f"val.npz: {NO_LABELS}"),
-    "labels out of range": (put("val.npz", logits=LOGITS, labels=LABELS + 1), FIT, "val.npz, labels: ", "4"),
-    "NaN": (put("val.npz", logits=with_value(3, np.nan)), FIT, "val.npz, logits: ", "NaN", "row 3"),
+SET = f"{FIT} -m bts --set"
+# By name: how to make the file, the command, and what its sentence must have. tests/data has the files that
+# the reader refuses; here is one for each command, and those whose sentence names an option.
+CASES = {
+    "no labels": (BARE, FIT, f"val.npz: {NO_LABELS}"),
+    "no labels to evaluate": (BARE, EVALUATE, f"val.npz: {NO_LABELS}"),
+    "NaN": (NAN, FIT, "val.npz, logits: ", "NaN", "row 3"),
+    "NaN in apply": (NAN, APPLY, "val.npz, logits: ", "row 3"),
+    "NaN in evaluate": (NAN, EVALUATE, "val.npz, logits", "row 3"),
+    "NaN in compare": (NAN, COMPARE, "val.npz, logits: logits must be finite", "NaN"),
     "npy without --input": (
         save("val.npy", LOGITS),
         "fit val.npy -o out.json",
@@ -70,69 +72,40 @@ ROWS = {
     ),
     "kind against key": (GOOD, f"{FIT} --input probs", "found logits. Leave --input out"),
     "part of a plain file": (GOOD, f"{FIT} --part val", "not a task file. Leave --part out"),
-    "not probabilities": (put("val.npz", probs=2 * PROBS), FIT, "val.npz, probs: ", "sum"),
-}
-BAD_APPLY = "apply bad.json val.npz -o out.npz"
-CALIBRATED = {
-    "NaN in apply": (put("val.npz", logits=with_value(5, np.nan)), APPLY, "val.npz, logits: ", "row 5"),
-    "NaN in evaluate": (put("val.npz", logits=with_value(5, np.nan)), EVALUATE, "val.npz, logits", "row 5"),
-    "other classes in apply": (put("val.npz", logits=LOGITS[:, :3]), APPLY, "4 classes", "3"),
-    "not probabilities": (put("val.npz", probs=2 * PROBS), "evaluate val.npz", "val.npz, probs: ", "sum"),
-    "not probabilities to calibrate": (
-        put("val.npz", probs=2 * PROBS),
-        f"{APPLY} --from-probs",
-        "val.npz, probs: ",
-        "sum",
-    ),
-    "no labels to judge by": (
-        lambda: np.savez("val.npz", logits=LOGITS),
-        EVALUATE,
-        f"val.npz: {NO_LABELS}",
-    ),
-    "calibrator that is a folder": (both(GOOD, folder_named("bad.json")), BAD_APPLY, "bad.json"),
+    "not probabilities to fit": (SUMS, FIT, "val.npz, probs: ", "sum"),
+    "not probabilities": (SUMS, "evaluate val.npz", "val.npz, probs: ", "sum"),
+    "not probabilities to calibrate": (SUMS, f"{APPLY} --from-probs", "val.npz, probs: ", "sum"),
+    "other classes": (put("val.npz", logits=LOGITS[:, :3]), APPLY, "4 classes", "3"),
     "calibrator that is another file": (
         both(GOOD, put("bad.json", b"[1, 2]")),
         "evaluate val.npz -c bad.json",
         "must be a JSON object",
     ),
     "files in the wrong order": (GOOD, "apply val.npz cal.json -o out.npz", "val.npz", "must be JSON"),
-}
-COMPARED = {
     "more folds than rows": (GOOD, f"{COMPARE} --folds 13", "folds", "12", "13"),
-    "NaN": (
-        put("val.npz", logits=with_value(3, np.nan)),
-        COMPARE,
-        "val.npz, logits: logits must be finite",
-        "NaN",
-    ),
     "test of other classes": (
         both(GOOD, put("test.npz", logits=LOGITS[:, :3], labels=LABELS % 3)),
         "compare val.npz test.npz -m ts --report out.html",
         "classes",
     ),
     "test without labels": (
-        both(GOOD, lambda: np.savez("test.npz", logits=LOGITS)),
+        both(GOOD, put("test.npz", logits=LOGITS, labels=None)),
         "compare val.npz test.npz",
         "test.npz: must have labels; found logits. Pass --test-labels FILE.",
     ),
-}
-NO_SUFFIX = "must be one of .npz, .npy, .csv"
-SET = f"{FIT} -m bts --set"
-WRITTEN = {
-    "unknown suffix": (GOOD, "apply cal.json val.npz -o out.xlsx", f"out.xlsx: {NO_SUFFIX}"),
+    "unknown suffix": (
+        GOOD,
+        "apply cal.json val.npz -o out.xlsx",
+        "out.xlsx: must be one of .npz, .npy, .csv",
+    ),
     "unknown method": (GOOD, f"{FIT} -m best", *CALIBRATORS, "there is no method 'best'"),
     "unknown setting": (GOOD, f"{SET} bin=3", "one of these names", "bins", "'bin=3'"),
     "setting without a value": (GOOD, f"{SET} bins", "NAME=VALUE", "'bins'"),
     "setting of another kind": (GOOD, f"{SET} bins=many", "bins", "'many'"),
-    "setting out of range": (GOOD, f"{SET} bins=0", "bins", "0"),
     "setting that is nested": (GOOD, f"{SET} bins={9999 * '['}", "bins"),
+    "note without a value": (GOOD, f"{FIT} --metadata note", "--metadata must be KEY=VALUE; found 'note'"),
     "confidence": (GOOD, "evaluate val.npz --confidence 1", "--confidence", "0<x<1"),
     "confidence that is no number": (GOOD, "evaluate val.npz --confidence nan", "confidence", "nan"),
-}
-CASES = {
-    f"{group}: {name}": case
-    for group, cases in {"rows": ROWS, "use": CALIBRATED, "compare": COMPARED, "output": WRITTEN}.items()
-    for name, case in cases.items()
 }
 
 

@@ -86,7 +86,7 @@ def test_the_command_reads_the_rows_as_the_check_did_if_the_classes_are_many(fol
     (folder / "my names.txt").write_text("\n".join(f"class {k}" for k in range(25)))
     done = run("check", "cal.json", "task.npz", "--part", "val", "--classes", "@my names.txt")
     line = next(line for line in done.out.splitlines() if line.startswith("  temperance adapt"))
-    words = "task.npz --part val --classes '@my names.txt' -o cal-adapted.json"
+    words = "task.npz -o cal-adapted.json --part val --classes '@my names.txt'"
     assert line == f"  temperance adapt cal.json {words}"
     run(*shlex.split(line)[1:]).succeeded()
 
@@ -107,14 +107,14 @@ def test_labels_that_are_wrong_are_an_error_and_not_left_out(week, run):
     run("check", "cal.json", "bad.npz").failed(2, "bad.npz", "labels must be", "such as 9, in 10 rows")
 
 
-def test_a_history_must_be_a_separate_file_and_of_this_calibrator(week, run):
+def test_a_history_is_a_separate_file_with_settings_of_its_own(week, run):
     run("check", "cal.json", "same.npz", "--history", "cal.json").failed(2, "must not be an input file")
     run("check", "cal.json", "same.npz", "--history", "checks.jsonl").succeeded()
-    cal = load("cal.json").adapt(priors=[0.4, 0.2, 0.2, 0.2])
-    cal.save("other.json")
-    run("check", "other.json", "same.npz", "--history", "checks.jsonl").failed(
-        2, "history of this calibrator"
+    run("check", "cal.json", "same.npz", "--history", "a.html", "--report", "a.html").failed(
+        2, "must not be an input file"
     )
+    (week / "page.html").write_text("old")
+    run("check", "cal.json", "same.npz", "--history", "new.jsonl", "--report", "page.html", "-f").succeeded()
     run("check", "cal.json", "often.npz", "--history", "checks.jsonl", "--tolerance", "0.05").failed(
         2, "Pass --tolerance 0.02"
     )

@@ -9,7 +9,7 @@ import pytest
 import temperance
 from temperance import __version__
 from temperance.calibrators.ts import TemperatureScaling
-from temperance.cli.options import as_option
+from temperance.cli.output import as_option
 from temperance.cli.program import cli
 from temperance.data.read_options import ReadOptions
 

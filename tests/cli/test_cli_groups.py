@@ -1,10 +1,12 @@
-"""Groups on the command line: a column or an array of ids, and what the rows are worth."""
+"""Groups and --by on the command line: what is printed, and the numbers of the library."""
+
+from pathlib import Path
 
 import numpy as np
 import pandas
 import pytest
 
-from temperance import load, make_calibrator
+from temperance import compare, load, make_calibrator, metrics, monitoring
 
 
 @pytest.fixture
@@ -55,6 +57,99 @@ def test_a_check_without_the_groups_of_the_fit_warns(run, grouped, task):
     )
 
 
-def test_a_check_of_the_rows_of_the_fit_warns(run, grouped):
-    run("fit", "val.npz", "-m", "ts", "-o", "cal.json").succeeded()
-    assert "found the rows of the fit" in run("check", "cal.json", "val.npz").err
+@pytest.fixture
+def visits(folder, task):
+    """Return a table of visits of 40 patients in three hospitals, and what it holds."""
+    rng, n = np.random.default_rng(0), len(task.labels)
+    patient = rng.integers(0, 40, n)
+    hospital = np.array(["north", "south", "hill"])[np.where(patient < 20, 0, np.where(patient < 39, 1, 2))]
+    logits = task.logits.astype(np.float64).round(4)
+    frame = pandas.DataFrame(logits, columns=[f"logit_{k}" for k in range(logits.shape[1])])
+    frame = frame.assign(label=task.labels, patient=[f"p{p}" for p in patient], hospital=hospital)
+    frame.to_csv("visits.csv", index=False)
+    return logits, task.labels, patient, hospital
+
+
+def test_evaluate_shows_calibration_by_hospital(visits, run):
+    logits, labels, patient, hospital = visits
+    words = ("evaluate", "visits.csv", "--group-column", "patient", "--by", "hospital", "--draws", 50)
+    done = run(*words).succeeded()
+    assert "Intervals and tests are by groups: 40 groups." in done.out
+    assert "Calibration by hospital" in done.out
+    table = [line.split() for line in done.out.splitlines() if line.strip()]
+    sizes = {row[0]: int(row[1]) for row in table if row[0] in hospital}
+    assert sizes == {name: int((hospital == name).sum()) for name in set(hospital)}
+    assert run(*words, "-q").out.count("between the 3 values") == 1
+    probs = np.exp(logits - logits.max(axis=1, keepdims=True))
+    probs /= probs.sum(axis=1, keepdims=True)
+    expected = metrics.evaluate(probs, labels, groups=patient, by=hospital, draws=50)
+    found = run(*words, "--json").json
+    assert found["groups"] == 40
+    assert found["by_group"]["by"] == "hospital"
+    assert found["by_group"]["p_value"] == pytest.approx(expected.by_group.p_value, rel=1e-6)
+    values = [one.value for one in expected.by_group.values]
+    assert [one["value"] for one in found["by_group"]["values"]] == values
+    assert found["metrics"]["accuracy"] == pytest.approx(expected.to_dict()["accuracy"], rel=1e-6)
+    plain = run("evaluate", "visits.csv", "--classes", "0,1,2,3", "--draws", 50, "--json")
+    assert (plain.json["groups"], plain.json["by_group"]) == (None, None)
+
+
+def test_many_values_are_cut_in_the_table_and_whole_in_json(folder, task, run):
+    rows = np.arange(len(task.labels))
+    np.savez("many.npz", logits=task.logits, labels=task.labels, day=rows % 30)
+    done = run("evaluate", "many.npz", "--by", "day", "--draws", 20)
+    assert "10 more values: --json lists all." in done.out
+    content = run("evaluate", "many.npz", "--by", "day", "--draws", 20, "--json").json
+    assert len(content["by_group"]["values"]) == 30
+
+
+def test_check_shows_calibration_by_hospital(visits, run):
+    logits, labels, patient, hospital = visits
+    run("fit", "visits.csv", "-m", "ts", "-o", "cal.json").succeeded()
+    new = ("check", "cal.json", "visits.csv", "--group-column", "patient", "--by", "hospital")
+    done = run(*new, "--report", "page.html")
+    assert "Calibration by hospital" in done.out
+    assert "between the 3 values" in done.out
+    assert "Gap by group" in Path("page.html").read_text()
+    found = run(*new, "--json").json["by_group"]
+    cal = make_calibrator("ts").fit(logits, labels)
+    with pytest.warns(UserWarning, match="rows of the fit"):
+        expected = monitoring.check(cal, logits, labels, groups=patient, by=hospital).by_group
+    assert found["by"] == "hospital"
+    assert found["p_value"] == pytest.approx(expected.p_value, rel=1e-6)
+    assert {one["value"]: one["n_groups"] for one in found["values"]} == {"north": 20, "south": 19, "hill": 1}
+
+
+def test_compare_reads_the_groups_of_both_files(folder, task, run):
+    n = len(task.labels) // 2
+    ids, parts = np.arange(n) // 4, (slice(0, n), slice(n, 2 * n))
+    rows = [(task.logits[part], task.labels[part]) for part in parts]
+    for name, (logits, labels) in zip(("val", "test"), rows, strict=True):
+        np.savez(f"{name}.npz", logits=logits, labels=labels, groups=ids)
+    words = ("compare", "val.npz", "test.npz", "-m", "ts")
+    assert f"{n:,} rows in {ids.max() + 1} groups" in run(*words).out
+    found = run(*words, "--json").json
+    expected = compare(*rows[0], *rows[1], ["ts"], groups=ids, test_groups=ids)
+    assert found["nll_gain"]["low"] == pytest.approx(expected.verdict.nll_gain.low)
+    assert (found["groups_fitted"], found["groups_judged"]) == (ids.max() + 1, ids.max() + 1)
+
+
+def test_compare_shows_and_draws_the_recommended_method_by_hospital(visits, run):
+    logits, labels, patient, hospital = visits
+    words = ("compare", "visits.csv", "-m", "ts", "--group-column", "patient", "--by", "hospital")
+    done = run(*words, "--report", "page.html").succeeded()
+    assert "Calibration by hospital" in done.out
+    page = Path("page.html").read_text()
+    assert 'id="figure-gaps"' in page
+    assert 'id="by-group"' in page
+    found = run(*words, "--json").json
+    ids = [f"p{one}" for one in patient]
+    result = compare(logits, labels, methods=["ts"], groups=ids, by=hospital)
+    expected = result.results[result.recommended].scores.by_group
+    assert found["by_group"]["p_value"] == pytest.approx(expected.p_value, rel=1e-6)
+    # What a user pastes: apply takes no groups, and neither it nor fit takes --by.
+    assert "fit visits.csv -m ts -o cal.json --group-column patient" in page
+    assert "--by" not in page
+    assert page.count("--group-column") == 1
+    run(*words[:2], "-m", "ts", "--report", "plain.html").succeeded()
+    assert 'id="by-group"' not in Path("plain.html").read_text()

@@ -54,15 +54,9 @@ def test_a_folder_of_the_harness_is_a_folder_of_tasks(model_folder):
     for rows, start in ((loaded.val, 0), (loaded.test, 1)):
         np.testing.assert_array_equal(rows.labels, whole.labels[start::2])
         assert rows.has_masks()
-
-
-def test_a_file_that_generates_is_refused_by_name(model_folder):
-    with pytest.raises(InputError, match="must be a task file"):
+    with pytest.raises(InputError, match="must be a task file"):  # it generates
         find_tasks([model_folder / "samples_sums_2026-01-01T00-00-00.123.jsonl"])
-
-
-def test_a_name_of_the_users_own_is_kept(model_folder):
-    (model_folder / "samples_quiz_2026-01-01T00-00-00.123.jsonl").rename(model_folder / "mine__gpt.jsonl")
+    task.path.rename(model_folder / "mine__gpt.jsonl")
     assert [task.name for task in find_tasks([model_folder])] == ["mine__gpt"]
 
 
@@ -75,34 +69,17 @@ def test_a_study_of_samples_by_length(run, model_folder, tmp_path):
     assert run(*words, "--length-normalised", "--json").json["failures"] == []
     assert Results(tmp_path / "s").tasks == [task]
     assert run(*words, "--length-normalised").code == 0  # the run continues
-    refused = run(*words)
-    assert refused.code == 2
-    assert "must be read as when the study began" in refused.err
+    run(*words).failed(2, "must be read as when the study began")
 
 
-def test_a_study_without_samples_is_not_normalised_by_length(run, tmp_path):
+def test_rows_that_are_no_samples_are_not_normalised_by_length(run, model_folder):
     rows = {"logits_val": np.zeros((4, 3)), "labels_val": [0, 1, 2, 0]}
-    rows |= {name.replace("val", "test"): array for name, array in rows.items()}
-    np.savez(tmp_path / "a__b.npz", **rows)
-    words = ("study", "run", tmp_path / "a__b.npz", "--out", tmp_path / "s", "--length-normalised")
-    assert "Leave --length-normalised out" in run(*words).err
-    assert not (tmp_path / "s").exists()
-
-
-def test_the_commands_read_harness_samples_directly(run, model_folder, tmp_path):
-    path = model_folder / "samples_quiz_2026-01-01T00-00-00.123.jsonl"
-    assert run("fit", path, "-m", "ts", "-o", tmp_path / "cal.json").code == 0
-    plain = json.loads(run("evaluate", path, "--json").out)
-    by_length = json.loads(run("evaluate", path, "--length-normalised", "--json").out)
-    assert plain != by_length
-    done = run("compare", path, "-m", "ts,hts", "--length-normalised", "--json")
-    assert done.code == 0, done.err
+    np.savez("a__b.npz", **rows, **{name.replace("val", "test"): array for name, array in rows.items()})
+    for words in (("study", "run", "a__b.npz", "--out", "s"), ("fit", "a__b.npz", "-o", "s")):
+        run(*words, "--length-normalised").failed(2, "Leave --length-normalised out")
+    assert not Path("s").exists()
     refused = run("evaluate", model_folder / "samples_sums_2026-01-01T00-00-00.123.jsonl")
-    assert refused.code == 2
-    assert "line 1: 'filtered_resps' must have one log-likelihood" in refused.err
-    np.savez(tmp_path / "val.npz", logits=np.zeros((4, 3)), labels=[0, 1, 2, 0])
-    refused = run("evaluate", tmp_path / "val.npz", "--length-normalised")
-    assert "Leave --length-normalised out" in refused.err
+    refused.failed(2, "line 1: 'filtered_resps' must have one log-likelihood")
 
 
 def test_the_page_has_commands_that_run(run, model_folder, tmp_path, monkeypatch):

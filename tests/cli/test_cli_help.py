@@ -13,10 +13,11 @@ from test_cli_json import small_demo  # noqa: F401  for the example of the demo
 from temperance import CALIBRATORS
 from temperance.cli.program import cli
 
-COMMANDS = ["demo", "compare", "methods", "fit", "show", "apply", "evaluate", "automate"]
-COMMANDS += ["check", "adapt", "export"]
-COMMANDS += ["study", "completion"]
-STUDY = [("study", name) for name in ("run", "table", "figure", "export")]
+COMMANDS = [
+    *("demo", "compare", "methods", "fit", "show", "apply", "evaluate", "automate", "check", "adapt"),
+    *("export", "study", "completion"),
+]
+STUDY = [("study", name) for name in cli.commands["study"].commands]
 
 
 def examples(*words):

@@ -45,17 +45,14 @@ CASES = {
 }
 
 
-def save_columns(path, logits, labels, names):
-    """Write columns that are named after the classes alone."""
-    columns = list(names or [f"logit_{k}" for k in range(logits.shape[1])])
-    frame = pandas.DataFrame(logits, columns=columns).assign(label=labels)
-    save_frame(path, frame)
+def save_columns(path, logits, labels, names, prefix=""):
+    """Write columns that are named after the classes, behind a prefix or alone."""
+    columns = [f"{prefix}{name}" for name in names or [f"logit_{k}" for k in range(logits.shape[1])]]
+    save_frame(path, pandas.DataFrame(logits, columns=columns).assign(label=labels))
 
 
 def save_named_scores(path, logits, labels, names):
-    columns = [f"logit_{name}" for name in names or range(logits.shape[1])]
-    frame = pandas.DataFrame(logits, columns=columns).assign(label=labels)
-    save_frame(path, frame)
+    save_columns(path, logits, labels, names, prefix="logit_" if names else "")
 
 
 def save_frame(path, frame):

@@ -170,16 +170,10 @@ def test_blocks_of_pixels_have_the_size_that_is_asked_for(pixels):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (
-            [],
-            "need the axis of the classes; found shape (40, 3, 6, 5). Pass --dim 1 or --dim 3",
-        ),
+        ([], "need the axis of the classes; found shape (40, 3, 6, 5). Pass --dim 1 or --dim 3"),
         (["--dim", 0], "which is not the first, in shape (40, 3, 6, 5); found 0. Pass --dim 1 or --dim 3"),
         (["--dim", 4], "found 4"),
-        (
-            ["--dim", 2],
-            "the shape of the logits without the axis of the classes, (40, 3, 5)",
-        ),
+        (["--dim", 2], "the shape of the logits without the axis of the classes, (40, 3, 5)"),
         (["--dim", 1], "255"),
     ],
 )

@@ -68,21 +68,16 @@ def test_names_are_kept_from_the_file_to_the_report(run, frame):
         run("evaluate", f"probs{suffix}", "--draws", 5)
 
 
-def test_the_report_has_names(run, frame):
-    run("compare", "val.csv", "--input", "logits", "-m", "ts", "--folds", 2, "--report", "report.html")
-    page = Path("report.html").read_text()
-    assert "class owl, " in page
-    assert "Class cat needs" in page or any(f"Class {name} needs" in page for name in NAMES)
-
-
-def test_json_says_which_columns(run, frame):
+def test_json_and_the_report_have_names(run, frame):
     told = json.loads(fit(run, "--json"))["file"]
     assert told["columns"] == {"scores": NAMES, "label": "label", "id": ""}
     assert told["class_names"] == NAMES
-    told = json.loads(run("compare", "val.csv", "--input", "logits", "-m", "ts", "--folds", 2, "--json"))[
-        "files"
-    ]
-    assert told[0]["columns"]["label"] == "label"
+    words = ("compare", "val.csv", "--input", "logits", "-m", "ts", "--folds", 2)
+    assert json.loads(run(*words, "--json"))["files"][0]["columns"]["label"] == "label"
+    run(*words, "--report", "report.html")
+    page = Path("report.html").read_text()
+    assert "class owl, " in page
+    assert any(f"Class {name} needs" in page for name in NAMES)
 
 
 def test_names_of_classes_from_the_command_line(run, frame):

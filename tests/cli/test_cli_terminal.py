@@ -116,9 +116,8 @@ def test_progress_goes_to_a_terminal_alone_while_results_go_wherever_they_are_se
 def test_a_quiet_command_prints_only_the_result(run, files, calibrator):
     assert run("fit", "val.npz", "-m", "ts", "-o", "new.json", "-q").succeeded().out == ""
     assert run("apply", "cal.json", "test.npz", "-o", "probs.npz", "--quiet").succeeded().out == ""
-    loud, quiet = (
-        run("evaluate", "test.npz", "--draws", 20, *words).succeeded().out for words in ((), ("-q",))
-    )
+    words = ("evaluate", "test.npz", "--draws", 20)
+    loud, quiet = run(*words).succeeded().out, run(*words, "-q").succeeded().out
     assert loud.startswith(quiet)
     assert quiet.startswith("Overconfident by ")
     assert len(quiet.splitlines()) == 1

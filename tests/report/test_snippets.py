@@ -81,12 +81,12 @@ def test_ours_can_be_exported_and_each_block_copied():
 
 
 def test_the_demonstration_can_be_pasted(tmp_path, monkeypatch):
-    from temperance.cli.demo import _about_the_task
+    from temperance.cli.compare import demo_snippets
     from temperance.data import demo_task
 
     monkeypatch.chdir(tmp_path)
     task = demo_task()
     result = compare(task.val_logits[:500], task.val_labels[:500], methods=["ts"], folds=2, draws=5)
-    lines = "\n".join(python_lines(result, _about_the_task()["snippets"]))
+    lines = "\n".join(python_lines(result, demo_snippets()))
     found = pasted(lines, logits=task.test_logits[:10])
     assert found["probs"].shape == (10, 10)

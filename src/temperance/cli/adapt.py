@@ -6,14 +6,8 @@ from pathlib import Path
 
 import click
 
-from temperance.cli.options import (
-    FILE,
-    check_output_file,
-    force_option,
-    read_options,
-    separated,
-)
-from temperance.cli.output import Output, new_table, output_options
+from temperance.cli import options
+from temperance.cli.output import Output, new_table
 from temperance.cli.rows import calibrator_for_json, file_for_json, open_for_calibrator, say_columns
 from temperance.data.read_options import ReadOptions
 from temperance.errors import InputError, on_one_line
@@ -32,25 +26,27 @@ temperance fit val.npz -m bayes-bias -o cal.json
 MAX_SHOWN_CLASSES = 15
 
 
-@click.command(epilog=EXAMPLES, short_help="Adapt a calibrator to other class frequencies.")
-@click.argument("calibrator", type=FILE)
-@click.argument("rows", type=FILE, required=False)
-@click.option("-o", "--out", type=FILE, required=True, help="The calibrator file to write, JSON.")
+@click.command(
+    cls=options.Command, epilog=EXAMPLES, short_help="Adapt a calibrator to other class frequencies."
+)
+@click.argument("calibrator", type=options.INPUT)
+@click.argument("rows", type=options.INPUT, required=False)
+@click.option("-o", "--out", type=options.OUTPUT, required=True, help="The calibrator file to write, JSON.")
 @click.option(
     "--priors",
-    callback=separated(float, "numbers"),
+    callback=options.separated(float, "numbers"),
     metavar="NUMBERS",
     help="Class frequencies, separated by commas, instead of ROWS.",
 )
-@read_options(without=["labels", "group_column", "by", "ignore_index"], default_part="test")
-@force_option
-@output_options("adapt")
+@options.read_options(without=["labels", "group_column", "by", "ignore_index"], default_part="test")
+@options.force
+@options.output_options
 def adapt(
     calibrator: Path,
     rows: Path | None,
     out: Path,
     priors: list[float] | None,
-    options: ReadOptions,
+    reading: ReadOptions,
     force: bool,
     output: Output,
 ) -> None:
@@ -65,10 +61,9 @@ def adapt(
         found = "neither" if rows is None else "both"
         raise InputError(f"adapt takes ROWS or --priors; found {found}. Pass one of them.")
     fitted = load(calibrator)
-    check_output_file(out, calibrator, rows, overwrite=force)
-    opened = None if rows is None else open_for_calibrator(rows, options, fitted, output)
+    opened = None if rows is None else open_for_calibrator(rows, reading, fitted, output)
     ignores_labels = opened is not None and opened.has_labels
-    with output.telling_warnings() as told, output.progress("Adapting"):
+    with output.progress("Adapting"):
         if opened is None:
             adapted = fitted.adapt(priors=priors)
         else:
@@ -79,19 +74,13 @@ def adapt(
     changes = frequency_changes(adapted.model_)
     if opened is not None:
         say_columns(output, opened)
-    shown, names = changes[:MAX_SHOWN_CLASSES], adapted.get_feature_names_out()
-    some = "" if len(shown) == len(changes) else f", the {len(shown)} largest changes"
-    frequencies = [
-        (
-            on_one_line(names[change.column]),
-            f"{change.at_fit:.4f}",
-            f"{change.now:.4f}",
-            "" if change.error is None else f"{change.error:.4f}",
-        )
-        for change in shown
-    ]
-    table = new_table("class", "at fit", "now", "\u00b1", rows=frequencies)
-    output.show(f"frequencies of {len(changes)} classes{some}", table)
+    names, table = adapted.get_feature_names_out(), new_table("class", "at fit", "now", "\u00b1")
+    for change in changes[:MAX_SHOWN_CLASSES]:
+        error = "" if change.error is None else f"{change.error:.4f}"
+        table.add_row(on_one_line(names[change.column]), f"{change.at_fit:.4f}", f"{change.now:.4f}", error)
+    some = f", the {table.row_count} largest changes" if len(changes) > MAX_SHOWN_CLASSES else ""
+    output.show(f"frequencies of {len(changes)} classes{some}")
+    output.show(table)
     if ignores_labels:
         output.say(f"The labels in {on_one_line(rows)} were not used.")
     output.say(f"Saved to {on_one_line(out)}", wrap=False)
@@ -101,5 +90,5 @@ def adapt(
         out=str(out),
         classes=[vars(change) for change in changes],
         labels_ignored=ignores_labels,
-        warnings=told,
+        warnings=output.warnings,
     )

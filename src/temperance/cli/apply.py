@@ -9,15 +9,9 @@ from typing import Any
 import click
 
 import temperance
-from temperance.cli.options import (
-    FILE,
-    check_output_file,
-    force_option,
-    read_options,
-)
-from temperance.cli.output import Output, output_options
+from temperance.cli import options
+from temperance.cli.output import Output, count
 from temperance.cli.rows import calibrator_for_json, file_for_json, open_for_calibrator, say_columns
-from temperance.cli.words import count
 from temperance.data.read_options import ReadOptions
 from temperance.errors import InputError, on_one_line, percent
 
@@ -37,20 +31,19 @@ larger than memory.
 """
 
 
-@click.command(epilog=EXAMPLES, short_help="Write the calibrated probabilities of a file of logits.")
-@click.argument("calibrator", type=FILE)
-@click.argument("logits", type=FILE)
-@click.option("-o", "--out", type=FILE, required=True, help="The file of probabilities to write.")
-@read_options(without=["group_column", "by", "ignore_index"], default_part="test")
-@force_option
-@output_options("apply")
+@click.command(
+    cls=options.Command,
+    epilog=EXAMPLES,
+    short_help="Write the calibrated probabilities of a file of logits.",
+)
+@click.argument("calibrator", type=options.INPUT)
+@click.argument("logits", type=options.INPUT)
+@click.option("-o", "--out", type=options.OUTPUT, required=True, help="The file of probabilities to write.")
+@options.read_options(without=["group_column", "by", "ignore_index"], default_part="test")
+@options.force
+@options.output_options
 def apply(
-    calibrator: Path,
-    logits: Path,
-    out: Path,
-    options: ReadOptions,
-    force: bool,
-    output: Output,
+    calibrator: Path, logits: Path, out: Path, reading: ReadOptions, force: bool, output: Output
 ) -> None:
     """Calibrate LOGITS with the calibrator file CALIBRATOR and write the probabilities."""
     import numpy as np
@@ -62,9 +55,8 @@ def apply(
     from temperance.streaming import in_shape_of_file, predict_file, probability_dtype
 
     fitted = load(calibrator)
-    check_output_file(out, calibrator, logits, options.labels, overwrite=force)
     check_output(out, overwrite=force)
-    rows = open_for_calibrator(logits, options, fitted, output)
+    rows = open_for_calibrator(logits, reading, fitted, output)
     if rows.has_labels and rows.labels is None:
         with suppress(InputError):  # invalid labels, such as -1 for unknown, are not copied
             rows = rows.with_labels()
@@ -87,7 +79,6 @@ def apply(
             "mark": f"{key_of(fitted)} (temperance {temperance.__version__})",
         }
     with (
-        output.telling_warnings(),
         output.progress("Calibrating") as report,
         open_writer(out, shape=written, dtype=probability_dtype(rows), overwrite=force, **beside) as writer,
     ):

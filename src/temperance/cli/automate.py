@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import Any
 
 import click
 
-from temperance.cli.options import FILE, check_output_file, force_option, read_options
-from temperance.cli.output import Output, output_options
+from temperance.cli import options
+from temperance.cli.output import Output
 from temperance.cli.rows import calibrator_for_json, file_for_json, open_for_calibrator, say_columns
 from temperance.data.read_options import ReadOptions
 from temperance.errors import on_one_line, percent
@@ -28,38 +29,32 @@ threshold, nothing is written, and the exit code is 1.
 """
 
 
-@click.command(epilog=EXAMPLES, short_help="Find which predictions need no person.")
-@click.argument("calibrator", type=FILE)
-@click.argument("rows", type=FILE)
+@click.command(cls=options.Command, epilog=EXAMPLES, short_help="Find which predictions need no person.")
+@click.argument("calibrator", type=options.INPUT)
+@click.argument("rows", type=options.INPUT)
 @click.option(
     "--max-error",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=options.share,
     default=0.02,
     help="Largest share of wrong rows among those above the threshold.",
 )
-@click.option(
-    "--delta",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.05,
-    help="Probability that the promise does not hold.",
-)
+@click.option("--delta", type=options.share, default=0.05, help="Probability that the promise does not hold.")
 @click.option(
     "--positive", metavar="CLASS", help="Name or column of a class to decide for, instead of the top class."
 )
-@click.option("-o", "--out", type=FILE, help="The calibrator file to write, with the rule, JSON.")
-@read_options(without=["by"], default_part="test")
-@force_option
-@output_options("automate")
+@click.option("-o", "--out", type=options.OUTPUT, help="The calibrator file to write, with the rule, JSON.")
+@options.read_options(without=["by"], default_part="test")
+@options.force
+@options.output_options
 def automate(
     calibrator: Path,
     rows: Path,
-    max_error: float,
-    delta: float,
     positive: str | None,
     out: Path | None,
-    options: ReadOptions,
+    reading: ReadOptions,
     force: bool,
     output: Output,
+    **promise: Any,
 ) -> None:
     """Find the confidence above which predictions of the calibrator file CALIBRATOR need no person.
 
@@ -68,37 +63,32 @@ def automate(
     from temperance.calibrator_file import load
 
     fitted = load(calibrator)
-    if out is not None:
-        check_output_file(out, calibrator, rows, options.labels, overwrite=force)
-    opened = open_for_calibrator(rows, options, fitted, output, need_labels=True)
+    opened = open_for_calibrator(rows, reading, fitted, output, need_labels=True)
     names = getattr(fitted, "class_names_", ())
     column = int(positive) if positive and positive.isdecimal() and positive not in names else positive
-    with output.telling_warnings() as told, output.progress("Testing thresholds"):
+    with output.progress("Testing thresholds"):
         logits, labels = opened.logits(), opened.labels
         assert labels is not None  # they are required here
         with opened.stored.naming_file():
             automated = fitted.automate(
-                logits, labels, max_error, delta,
-                positive=column, groups=opened.groups_of(1),
-                from_probs=False if opened.kind == "probs" else None,
+                logits, labels, positive=column, groups=opened.groups_of(1),
+                from_probs=False if opened.kind == "probs" else None, **promise,
             )  # fmt: skip
     rule = automated.automation_
     saves = out is not None and rule.threshold is not None
     if out is not None and saves:
         automated.save(out, overwrite=force)
     say_columns(output, opened)
-    output.answer(on_one_line(rule.words))
+    output.show(on_one_line(rule.words), style="bold")
     if rule.error is not None:
         output.say(
             f"Of {rule.rows_in_words}, {100 * rule.error:.3g}% of those above the threshold were wrong."
         )
     if rule.missed:
-        given = names[1] if names else "1"
-        name = f"class {given}" if given.isdecimal() else on_one_line(given)
+        name = shlex.quote(on_one_line(names[1] if names else "1"))
         output.say(
-            f"{percent(rule.missed)} of the rows of {name} are above the threshold and decided against. "
-            f"To decide for {name} only, and leave all other rows to a person: --positive "
-            f"{shlex.quote(given)}"
+            f"{percent(rule.missed)} of the rows of class {name} are above the threshold and decided "
+            f"against. To decide for it only, and leave all other rows to a person: --positive {name}"
         )
     if out is not None:
         output.say(f"Saved to {on_one_line(out)}" if saves else "Not saved: there is no rule.", wrap=False)
@@ -106,7 +96,7 @@ def automate(
         file=file_for_json(opened),
         calibrator=calibrator_for_json(calibrator, fitted),
         out=str(out) if saves else None,
-        warnings=told,
+        warnings=output.warnings,
         **rule.to_dict(),
     )
     if out is not None and not saves:

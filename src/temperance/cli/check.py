@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import shlex
 import textwrap
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.text import Text
 
-from temperance.cli.options import (
-    FILE,
-    as_words,
-    check_output_file,
-    force_option,
-    read_options,
-)
-from temperance.cli.output import Output, output_options
+from temperance.cli import options
+from temperance.cli.output import Output
 from temperance.cli.rows import calibrator_for_json, file_for_json, open_for_calibrator, say_columns
 from temperance.data.read_options import ReadOptions
 from temperance.errors import on_one_line
@@ -48,13 +41,15 @@ MAX_PRIORS = 20  # more would not fit on a command line
 _WIDTH = 78
 
 
-@click.command(epilog=EXAMPLES, short_help="Check whether a calibrator is still valid.")
-@click.argument("calibrator", type=FILE)
-@click.argument("rows", type=FILE)
+@click.command(cls=options.Command, epilog=EXAMPLES, short_help="Check whether a calibrator is still valid.")
+@click.argument("calibrator", type=options.INPUT)
+@click.argument("rows", type=options.INPUT)
 @click.option(
-    "--history", type=FILE, help="JSON Lines file of all checks; created if missing, then appended to."
+    "--history",
+    type=options.LOG,
+    help="JSON Lines file of all checks; created if missing, then appended to.",
 )
-@click.option("--report", type=FILE, help="Write an HTML page of all checks to PATH.")
+@click.option("--report", type=options.OUTPUT, help="Write an HTML page of all checks to PATH.")
 @click.option(
     "--tolerance",
     type=click.FloatRange(0, 0.5),
@@ -67,19 +62,18 @@ _WIDTH = 78
     default=0.05,
     help="Probability of a false alarm over all checks.",
 )
-@read_options(default_part="test")
-@force_option
-@output_options("check")
+@options.read_options(default_part="test")
+@options.force
+@options.output_options
 def check(
     calibrator: Path,
     rows: Path,
     history: Path | None,
     report: Path | None,
-    tolerance: float,
-    alpha: float,
-    options: ReadOptions,
+    reading: ReadOptions,
     force: bool,
     output: Output,
+    **limits: Any,
 ) -> None:
     """Check whether the calibrator file CALIBRATOR is still valid on the rows in ROWS.
 
@@ -89,59 +83,52 @@ def check(
     from temperance.monitoring.checks import check_labelled
 
     fitted = load(calibrator)
-    inputs = [calibrator, rows, options.labels]
-    for out, overwrite in ((history, True), (report, force)):
-        if out is not None:
-            check_output_file(out, *inputs, overwrite=overwrite)
-            inputs.append(out)  # the page must not overwrite the history
-    opened = open_for_calibrator(rows, options, fitted, output)
+    opened = open_for_calibrator(rows, reading, fitted, output)
     if opened.has_labels:
         opened = opened.with_labels()
-    with output.telling_warnings() as told, output.progress("Checking") as progress:
+    with output.progress("Checking") as progress:
         progress("", 0.1)
         logits, columns = opened.logits(), opened.labels  # indices, even if class names are whole numbers
         with opened.stored.naming_file():
             found = check_labelled(
-                fitted.model_, logits, columns, None,
-                name=rows.name, history=history, tolerance=tolerance, alpha=alpha,
+                fitted.model_, logits, columns, None, name=rows.name, history=history,
                 from_probs=False if opened.kind == "probs" else None, groups=opened.groups_of(1),
-                by=opened.by,
+                by=opened.by, **limits,
             )  # fmt: skip
     if report is not None:
         from temperance.report.history import write_history
 
         write_history(found, report, title=f"Checks of {calibrator.name}", overwrite=force)
-    command = _command(found, calibrator, rows, as_words(replace(options.for_new_rows(), labels=None)))
+    command = _command(found, calibrator, rows, reading)
     say_columns(output, opened)
-    output.text(_shown(found, command))
-    output.say_by_group(options.by, found.by_group)
+    output.show(_shown(found, command), wrap=False)
+    output.say_by_group(reading.by, found.by_group)
     if report is not None:
         output.say(f"Page: {on_one_line(report)}")
-    by_group = None if found.by_group is None else {"by": options.by} | found.by_group.to_dict()
+    by_group = None if found.by_group is None else {"by": reading.by} | found.by_group.to_dict()
     output.result(
         file=file_for_json(opened),
         calibrator=calibrator_for_json(calibrator, fitted),
         history=None if history is None else str(history),
         report=None if report is None else str(report),
         run=command,
-        warnings=told,
+        warnings=output.warnings,
         **found.to_dict() | {"by_group": by_group},
     )
     if found.acts:
         raise click.exceptions.Exit(ACT)
 
 
-def _command(found: Check, calibrator: Path, rows: Path, reading: list[str]) -> str | None:
-    """Return the command that does what the check advises, if there is one; `reading` are options of rows."""
+def _command(found: Check, calibrator: Path, rows: Path, reading: ReadOptions) -> str | None:
+    """Return the command that does what the check advises, if there is one."""
     if found.action != "adapt" or found.frequencies is None:
         return None
     out = calibrator.with_name(f"{calibrator.stem}-adapted.json")
-    words = ["temperance", "adapt", shlex.quote(str(calibrator))]
-    if len(found.frequencies) <= MAX_PRIORS:
-        words += ["--priors", ",".join(f"{frequency:.8f}" for frequency in found.frequencies)]
-    else:
-        words += [shlex.quote(str(rows)), *reading]
-    return " ".join([*words, "-o", shlex.quote(str(out))])
+    if len(found.frequencies) > MAX_PRIORS:
+        reading = replace(reading.for_new_rows(), labels=None)
+        return options.command_line("adapt", calibrator, rows, "-o", out, reading=reading)
+    priors = ",".join(f"{frequency:.8f}" for frequency in found.frequencies)
+    return options.command_line("adapt", calibrator, "--priors", priors, "-o", out)
 
 
 def _shown(found: Check, command: str | None) -> Text:
@@ -151,7 +138,7 @@ def _shown(found: Check, command: str | None) -> Text:
     colour = {"keep": "green" if found.within else "none", "watch": "yellow", "act": "red"}[found.state]
     lines: list[str] = []
     if command is not None:
-        lines += ["", f"  {on_one_line(command)}"]
+        lines += ["", f"  {command}"]
     lines.append("")
     for sentence in rest:
         lines += textwrap.wrap(sentence, _WIDTH, initial_indent="  ", subsequent_indent="    ")

@@ -1,8 +1,10 @@
-"""`temperance compare`: which calibrator to use, how much it improves, and a report to share."""
+"""`temperance compare`: which calibrator to use, how much it improves, and a report to share.
+
+`temperance demo` does so on the built-in task.
+"""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from temperance.cli import options as cli_options
-from temperance.cli import rows
-from temperance.cli.output import Output, output_options
+from temperance.cli import options, rows
+from temperance.cli.options import command_line
+from temperance.cli.output import Output, tell_user
 from temperance.data.read_options import ReadOptions
 from temperance.errors import InputError, Remedy, on_one_line
 
@@ -32,47 +34,46 @@ Examples:
   temperance compare val.npz test.npz --json | jq .recommended
 """
 
+DEMO_EXAMPLES = """\b
+Examples:
+  temperance demo
+  temperance demo --report demo.html --force
+"""
 
-@click.command(epilog=EXAMPLES, short_help="Recommend a method, and write a report.")
-@click.argument("val", type=cli_options.FILE)
-@click.argument("test", type=cli_options.FILE, required=False)
-@cli_options.method_names_option("ts,bayes,bayes-bias")
-@cli_options.metric_names_option
-@click.option("--report", type=cli_options.FILE, help="Write the whole comparison as one HTML page.")
-@cli_options.bins_option
+
+@click.command(cls=options.Command, epilog=EXAMPLES, short_help="Recommend a method, and write a report.")
+@click.argument("val", type=options.INPUT)
+@click.argument("test", type=options.INPUT, required=False)
+@options.methods("ts,bayes,bayes-bias")
+@options.metrics
+@click.option("--report", type=options.OUTPUT, help="Write the whole comparison as one HTML page.")
+@options.bins
 @click.option(
     "--folds", type=click.IntRange(min=2), default=5, help="Cross-validation folds; ignored if TEST is given."
 )
 @click.option(
     "--learning-curve", is_flag=True, help="Show in the report whether more labels would help. Takes longer."
 )
-@cli_options.confidence_option
-@cli_options.seed_option
-@cli_options.read_options(
-    without=["part", "from_probs"],
-    default_part="val",
-    labels="A file with the labels of VAL, if they are not in it.",
+@options.confidence
+@options.seed
+@options.read_options(
+    without=["part", "from_probs"], labels="A file with the labels of VAL, if they are not in it."
 )
 @click.option(
-    "--test-labels", type=cli_options.FILE, help="A file with the labels of TEST, if they are not in it."
+    "--test-labels", type=options.INPUT, help="A file with the labels of TEST, if they are not in it."
 )
-@cli_options.force_option
-@output_options("compare")
+@options.force
+@options.output_options
 def compare(
     val: Path,
     test: Path | None,
-    methods: list[str] | None,
-    metrics: list[str] | None,
     report: Path | None,
-    bins: int,
-    folds: int,
-    learning_curve: bool,
-    confidence: float,
     seed: int,
-    options: ReadOptions,
+    reading: ReadOptions,
     test_labels: Path | None,
     force: bool,
     output: Output,
+    **settings: Any,
 ) -> None:
     """Fit methods to VAL, evaluate each on TEST, and recommend one.
 
@@ -83,70 +84,68 @@ def compare(
     from temperance.calibrators import Calibrator
     from temperance.data import RowFile
     from temperance.data.rows_file import parts
+    from temperance.files import sha256
+    from temperance.report.sections import Source
 
-    if report is not None:
-        cli_options.check_output_file(report, val, test, options.labels, test_labels, overwrite=force)
-    files = {"validation": rows.with_floor(RowFile.open(val, options), output)}
-    names = files["validation"].class_names
-    of_test = replace(options, default_part="test", labels=test_labels, default_classes=names)
+    fitted = rows.with_floor(RowFile.open(val, replace(reading, default_part="val")), output)
+    files, names = {"validation": fitted}, fitted.class_names
+    of_test = replace(reading, default_part="test", labels=test_labels, default_classes=names)
     if test is not None or "test" in parts(val):
-        try:
-            opened = RowFile.open(test or val, of_test)
-        except InputError as error:
-            if error.remedy is not None and error.remedy.argument == "labels":
-                error.remedy = Remedy("test_labels", error.remedy.values)
-            raise
-        files["test"] = _with_floor_of(files["validation"], opened, output)
-    positions = files["validation"].positions
+        files["test"] = _open_test(test or val, of_test, fitted, output)
     for file in files.values():
         rows.refuse_calibrated(file)
-        if not positions:
+        if not fitted.positions:
             rows.check_same_classes(file, names, "the validation file")
             names = names or file.class_names
-    val_rows = _checked(files["validation"])
-    test_rows: tuple[Any, Any] = _checked(files["test"]) if "test" in files else (None, None)
-    with output.telling_warnings(), output.progress("Comparing") as progress:
+    judged = files.get("test", fitted)
+    arrays = [array for file in files.values() for array in _checked(file)]
+    with output.progress("Comparing") as progress:
         result = comparison.compare(
-            *val_rows,
-            *test_rows,
-            methods,
-            metrics,
-            groups=files["validation"].groups,
-            test_groups=files["test"].groups if "test" in files else None,
-            by=files.get("test", files["validation"]).by,
-            bins=bins,
-            folds=folds,
-            confidence=confidence,
+            *arrays,
+            groups=fitted.groups,
+            test_groups=None if judged is fitted else judged.groups,
+            by=judged.by,
             random_state=seed,
-            positions=positions,
-            learning_curve=learning_curve,
+            positions=fitted.positions,
             progress=progress,
+            **settings,
         )
     for tried in result.results.values():
         if isinstance(tried.calibrator, Calibrator):
-            rows.record_rows(tried.calibrator, files["validation"], names)
+            rows.record_rows(tried.calibrator, fitted, names)
     floor = next((file.floor for file in files.values() if file.raises), None)
-    result = replace(result, floor=floor, class_names=None if positions else names)
-    for file in files.values():
+    result = replace(result, floor=floor, class_names=None if fitted.positions else names)
+    sources = []
+    for role, file in files.items():
         rows.say_columns(output, file)
-    tested = test or val if "test" in files else None
-    from_probs = files["validation"].kind == "probs"
-    names_of_files = [on_one_line(file.path.name) for file in files.values()]
-    about = {
-        "title": f"Calibration report: {' and '.join(dict.fromkeys(names_of_files))}",
-        "sources": _sources(files) if report is not None or output.as_json else [],
-        "snippets": _snippets(
-            (result.recommended, result.verdict.alternative),
-            *(val, options, tested, of_test),
-            from_probs=from_probs,
-        ),
-    }
-    columns = [rows.columns_for_json(file) for file in files.values()]
-    show_comparison(output, result, report, about, force=force, columns=columns, by=options.by)
+        if report is not None or output.as_json:
+            role = f"{role}, {file.key}" if file.key else role
+            sources.append(Source(on_one_line(file.path.name), role, file.shape[0], sha256(file.path)))
+    methods = [result.recommended, result.verdict.alternative]
+    file_names = dict.fromkeys(on_one_line(file.path.name) for file in files.values())
+    show_comparison(
+        output,
+        result,
+        report,
+        force=force,
+        title=f"Calibration report: {' and '.join(file_names)}",
+        snippets=_snippets(methods, fitted, reading, None if judged is fitted else test or val, of_test),
+        sources=sources,
+        columns=[rows.columns_for_json(file) for file in files.values()],
+        by=reading.by,
+    )
 
 
-def _with_floor_of(val: RowFile, test: RowFile, output: Output) -> RowFile:
-    """Return the test rows with the floor of the validation rows: 0 means the same in both files."""
+def _open_test(path: Path, reading: ReadOptions, val: RowFile, output: Output) -> RowFile:
+    """Open the test rows, with the floor of the validation rows: 0 means the same in both files."""
+    from temperance.data import RowFile
+
+    try:
+        test = RowFile.open(path, reading)
+    except InputError as error:
+        if error.remedy is not None and error.remedy.argument == "labels":
+            error.remedy = Remedy("test_labels", error.remedy.values)
+        raise
     if test.kind != val.kind:
         wanted, found = rows.KIND_IN_WORDS[val.kind], rows.KIND_IN_WORDS[test.kind]
         raise test.stored.file_error(
@@ -169,12 +168,10 @@ def _checked(file: RowFile) -> tuple[Any, Any]:
 
 def _snippets(
     methods: Sequence[str | None],
-    val: Path,
-    options: ReadOptions,
+    val: RowFile,
+    reading: ReadOptions,
     test: Path | None,
     of_test: ReadOptions,
-    *,
-    from_probs: bool,
 ) -> Snippets:
     """Return the commands that fit each method and use it, with the files and options of the comparison.
 
@@ -183,94 +180,115 @@ def _snippets(
     from temperance.calibrators import CALIBRATORS
     from temperance.report.snippets import Snippets
 
-    new = test or Path(f"new{val.suffix}")
-    options, of_test = replace(options, by=None), of_test.for_new_rows()
+    new, from_probs = test or Path(f"new{val.path.suffix}"), val.kind == "probs"
+    reading, of_test = replace(reading, by=None), of_test.for_new_rows()
     commands = {
         method: [
             "# Fit to the validation rows:",
-            _command("fit", val, "-m", method, "-o", "cal.json", options=options),
+            command_line("fit", val.path, "-m", method, "-o", "cal.json", reading=reading),
             "# Calibrate the test rows, or others:" if test else f"# Calibrate the rows of a file, {new}:",
-            _command("apply", "cal.json", new, "-o", "probs.npz", options=of_test),
+            command_line("apply", "cal.json", new, "-o", "probs.npz", reading=of_test),
         ]
         for method in methods
         if method in CALIBRATORS
     }
     takes = ["# They take the logarithms of the probabilities."] if from_probs else []
-    export = [*takes, *(_command("export", "cal.json", model) for model in ("cal.onnx", "cal.pt2"))]
+    export = [*takes, *(command_line("export", "cal.json", model) for model in ("cal.onnx", "cal.pt2"))]
     return Snippets(commands, export if commands else (), from_probs)
 
 
-def _command(*words: object, options: ReadOptions | None = None) -> str:
-    read = [] if options is None else cli_options.as_words(options)
-    return on_one_line(" ".join([shlex.join(["temperance", *map(str, words)]), *read]))
-
-
-def _sources(files: dict[str, RowFile]) -> list[Source]:
-    """Return the files with their digests, as the report names them."""
-    from temperance.files import sha256
-    from temperance.report.sections import Source
-
-    return [
-        Source(
-            on_one_line(file.path.name),
-            f"{role}, {file.key}" if file.key else role,
-            file.shape[0],
-            sha256(file.path),
-        )
-        for role, file in files.items()
-    ]
-
-
-def _next_step(comparison: Comparison, snippets: Snippets) -> str:
-    """Return the command that fits the recommended method, or how to fit one that `fit` cannot save."""
-    from temperance.calibrators import CALIBRATORS, UNCALIBRATED
-
-    name = comparison.recommended
-    if name == UNCALIBRATED:
-        return ""
-    if name in snippets.shell:
-        return f"\nNext: {snippets.shell[name][1]}"
-    if name in CALIBRATORS:
-        return ""
-    return (
-        f"\nNext: fit {name} in Python; `temperance fit` saves only methods of this package.\n"
-        f"For one of these, run the comparison without {name}."
-    )
-
-
 def show_comparison(
-    output: Output, comparison: Comparison, report: Path | None, about: dict[str, Any], *, force: bool,
-    columns: Sequence[dict[str, Any]] = (), by: str | None = None,
-) -> None:  # fmt: skip
-    """Print the answer, the table and the next step, and write the report; `about` describes its data."""
+    output: Output,
+    comparison: Comparison,
+    report: Path | None,
+    *,
+    force: bool,
+    title: str,
+    snippets: Snippets,
+    sources: Sequence[Source] = (),
+    columns: Sequence[dict[str, Any]] = (),
+    by: str | None = None,
+) -> None:
+    """Print the answer, the table and the next step, and write the report."""
+    from temperance.calibrators import CALIBRATORS, UNCALIBRATED
     from temperance.comparison.table import to_text
+    from temperance.report.page import write_report
 
-    output.answer(*comparison.verdict.answer)
-    if not output.quiet:
-        output.text("\n".join(["", *to_text(comparison), ""]))
+    output.show("\n".join(comparison.verdict.answer), style="bold")
+    output.say("\n".join(["", *to_text(comparison), ""]), wrap=False)
     output.say("\n".join([comparison.heading, *comparison.verdict.notes, comparison.why]))
-    by_group = comparison.results[comparison.recommended].scores.by_group
+    name = comparison.recommended
+    by_group = comparison.results[name].scores.by_group
     if by_group is not None:
         output.say(by_group.words)
     output.say_by_group(by, by_group)
     warned: dict[str, list[str]] = {}
-    for name, result in comparison.results.items():
+    for method, result in comparison.results.items():
         for warning in result.warnings:
-            warned.setdefault(warning, []).append(name)
-    for warning, names in warned.items():
-        output.warn(f"{', '.join(names)}: {warning}")
-    for name, reason in comparison.failures.items():
-        output.warn(f"{name} failed: {reason}")
+            warned.setdefault(warning, []).append(method)
+    for warning, methods in warned.items():
+        tell_user("warning", f"{', '.join(methods)}: {warning}")
+    for method, reason in comparison.failures.items():
+        tell_user("warning", f"{method} failed: {reason}")
     if report is not None:
-        from temperance.report.page import write_report
-
-        write_report(comparison, report, overwrite=force, **about)
+        write_report(comparison, report, overwrite=force, title=title, sources=sources, snippets=snippets)
         output.say(f"\nReport: {on_one_line(report)}")
-    if not output.quiet:
-        output.text(_next_step(comparison, about["snippets"]))
+    if name in snippets.shell:
+        output.say(f"\nNext: {snippets.shell[name][1]}", wrap=False)
+    elif name not in (UNCALIBRATED, *CALIBRATORS):
+        output.say(
+            f"\nNext: fit {name} in Python; `temperance fit` saves only methods of this package.\n"
+            f"For one of these, run the comparison without {name}.",
+            wrap=False,
+        )
     output.result(
-        files=[vars(source) | read for source, read in zip(about["sources"], columns, strict=False)],
+        files=[vars(source) | read for source, read in zip(sources, columns, strict=False)],
         report=None if report is None else str(report),
         by_group=None if by_group is None else {"by": by} | by_group.to_dict(),
         **comparison.to_dict(),
     )
+
+
+@click.command(
+    cls=options.Command, epilog=DEMO_EXAMPLES, short_help="Run a comparison on a built-in network."
+)
+@click.option(
+    "--report",
+    type=options.OUTPUT,
+    help="Where to write the report.  [default: temperance-demo.html, or the next free name]",
+)
+@options.seed
+@options.force
+@options.output_options
+def demo(report: Path | None, seed: int, force: bool, output: Output) -> None:
+    """Compare the usual methods on a built-in network and write a report.
+
+    The network was trained on CIFAR-10 by this project. It is overconfident, as networks usually are.
+    """
+    from temperance import comparison
+    from temperance.data import demo_task
+
+    path, number = report or Path("temperance-demo.html"), 2
+    while report is None and path.exists():  # the demonstration is often run twice
+        path, number = Path(f"temperance-demo-{number}.html"), number + 1
+    task = demo_task()
+    output.say(
+        "A small convolutional network, trained on CIFAR-10 for this demonstration: each method is fitted to "
+        f"{len(task.val_labels)} validation images and evaluated on {len(task.test_labels)} test images.\n"
+        "With your own files: temperance compare val.npz test.npz --report page.html\n"
+    )
+    with output.progress("Comparing") as progress:
+        result = comparison.compare(
+            task.val_logits, task.val_labels, task.test_logits, task.test_labels,
+            classes=task.class_names, random_state=seed, progress=progress,
+        )  # fmt: skip
+    title = "Calibration report: a small convolutional network on CIFAR-10"
+    show_comparison(output, result, path, force=force, title=title, snippets=demo_snippets())
+
+
+def demo_snippets() -> Snippets:
+    """Return how to get the rows of the built-in task."""
+    from temperance.report.snippets import Snippets
+
+    load = "val_logits, val_labels = task.val_logits, task.val_labels"
+    return Snippets(setup=["from temperance.data import demo_task", "", "task = demo_task()", load])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from temperance.cli.options import FILE, check_output_file, force_option
-from temperance.cli.output import Output, output_options
+from temperance.cli import options
+from temperance.cli.output import Output
 from temperance.cli.rows import calibrator_for_json
 from temperance.errors import InputError, on_one_line
 
@@ -28,11 +28,13 @@ Examples:
 """
 
 
-@click.command(epilog=EXAMPLES, short_help="Write a calibrator as an ONNX or PyTorch model.")
-@click.argument("calibrator", type=FILE)
-@click.argument("out", type=FILE)
+@click.command(
+    cls=options.Command, epilog=EXAMPLES, short_help="Write a calibrator as an ONNX or PyTorch model."
+)
+@click.argument("calibrator", type=options.INPUT)
+@click.argument("out", type=options.OUTPUT)
 @click.option(
-    "--append", type=FILE, metavar="CLASSIFIER", help="ONNX classifier to append the calibrator to."
+    "--append", type=options.INPUT, metavar="CLASSIFIER", help="ONNX classifier to append the calibrator to."
 )
 @click.option(
     "--dim",
@@ -61,19 +63,17 @@ Examples:
     type=click.FloatRange(0, 1, max_open=True),
     help="Raise smaller probabilities to this value.  [default: as in the fit]",
 )
-@force_option
-@output_options("export")
+@options.force
+@options.output_options
 def export(
     calibrator: Path,
     out: Path,
     append: Path | None,
     dim: str | None,
     gives: str,
-    classifier_output: str | None,
-    from_probs: bool | None,
-    floor: float | None,
     force: bool,
     output: Output,
+    **of_classifier: Any,
 ) -> None:
     """Write the calibrator file CALIBRATOR as a model, OUT: .onnx or .pt2."""
     from temperance.calibrator_file import load
@@ -87,7 +87,7 @@ def export(
         raise InputError(
             f"--append is for .onnx; found {out}. In PyTorch: Sequential(model, cal.to_torch())."
         )
-    if append is None and (classifier_output, from_probs, floor) != (None, None, None):
+    if append is None and any(value is not None for value in of_classifier.values()):
         raise InputError(
             "--classifier-output, --from-probs and --floor need a classifier. Name it with --append."
         )
@@ -95,15 +95,11 @@ def export(
         raise InputError("--dim is for a calibrator alone; found --append too. Leave one of them out.")
     axis = None if dim is None else int(dim)
     fitted = load(calibrator)
-    check_output_file(out, calibrator, append, overwrite=force)
     name = gives
     if append is not None:
         from temperance.onnx import append_to_onnx
 
-        name = append_to_onnx(
-            fitted, append, out, classifier_output=classifier_output, output=gives, from_probs=from_probs,
-            floor=floor, overwrite=force,
-        )  # fmt: skip
+        name = append_to_onnx(fitted, append, out, output=gives, overwrite=force, **of_classifier)
     elif kind == ".onnx":
         from temperance.onnx.model import name_for
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import shlex
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,15 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from temperance.cli.options import (
-    FILE,
-    as_words,
-    check_output_file,
-    complete_methods,
-    force_option,
-    read_options,
-)
-from temperance.cli.output import Output, output_options
+from temperance.cli import options
+from temperance.cli.options import command_line
+from temperance.cli.output import Output, confidence_in_words, count, gap_in_words
 from temperance.cli.rows import (
     KIND_IN_WORDS,
     file_for_json,
@@ -31,7 +24,6 @@ from temperance.cli.rows import (
     with_floor,
 )
 from temperance.cli.show import details_of
-from temperance.cli.words import confidence_in_words, count, gap_in_words
 from temperance.data.read_options import ReadOptions
 from temperance.errors import InputError, excerpt, on_one_line
 
@@ -49,17 +41,17 @@ Examples:
 """
 
 
-@click.command(epilog=EXAMPLES, short_help="Fit a calibrator and save it.")
-@click.argument("val", type=FILE)
+@click.command(cls=options.Command, epilog=EXAMPLES, short_help="Fit a calibrator and save it.")
+@click.argument("val", type=options.INPUT)
 @click.option(
     "-m",
     "--method",
     default="bayes",
-    shell_complete=complete_methods,
+    shell_complete=options.complete_methods,
     metavar="METHOD",
     help="Key of the method.",
 )
-@click.option("-o", "--out", type=FILE, required=True, help="The calibrator file to write, JSON.")
+@click.option("-o", "--out", type=options.OUTPUT, required=True, help="The calibrator file to write, JSON.")
 @click.option(
     "--set", "settings", multiple=True, metavar="NAME=VALUE", help="An option of the method; repeatable."
 )
@@ -67,9 +59,9 @@ Examples:
     "--metadata", "notes", multiple=True, metavar="KEY=VALUE", help="A note to keep in the file; repeatable."
 )
 @click.option("--details", is_flag=True, help="Print the fitted numbers, as `temperance show` does.")
-@read_options(without=["from_probs", "by"], default_part="val")
-@force_option
-@output_options("fit")
+@options.read_options(without=["from_probs", "by"], default_part="val")
+@options.force
+@options.output_options
 def fit(
     val: Path,
     method: str,
@@ -77,7 +69,7 @@ def fit(
     settings: tuple[str, ...],
     notes: tuple[str, ...],
     details: bool,
-    options: ReadOptions,
+    reading: ReadOptions,
     force: bool,
     output: Output,
 ) -> None:
@@ -99,12 +91,11 @@ def fit(
     calibrator = make_calibrator(method, **chosen)
     calibrator._check_options()  # before a large file is read
     metadata = _read_pairs(notes, "--metadata must be KEY=VALUE") or None
-    check_output_file(out, val, options.labels, overwrite=force)
-    rows = with_floor(RowFile.open(val, options), output)
+    rows = with_floor(RowFile.open(val, reading), output)
     assert rows.labels is not None  # labels are required here
     refuse_calibrated(rows)
     logits = rows.logits()
-    with output.telling_warnings() as told, output.progress(f"Fitting {method}") as report:
+    with output.progress(f"Fitting {method}") as report:
         steps = itertools.count(1)  # how many a fit takes is not known
         with rows.stored.naming_file(), calling_at_each_pass(lambda: report(f"step {next(steps)}", math.nan)):
             calibrator.fit(logits, rows.labels, positions=rows.positions, groups=rows.groups)
@@ -120,15 +111,15 @@ def fit(
     output.say(f"Before: {found}.")
     if details:
         output.say(f"\n{details_of(load(out))}\n", wrap=False)
-    output.say(f"Saved to {on_one_line(out)}. Details: {_command('show', out)}", wrap=False)
-    output.say(f"Next: {_next(val, out, options)}", wrap=False)
+    output.say(f"Saved to {on_one_line(out)}. Details: {command_line('show', out)}", wrap=False)
+    output.say(f"Next: {_next(val, out, reading)}", wrap=False)
     output.result(
         file=file_for_json(rows, sha256=sha256(val)),
         method=method,
         out=str(out),
         parameters={name: value.tolist() for name, value in calibrator.parameters().items()},
         summary=calibrator.summary(),
-        warnings=told,
+        warnings=output.warnings,
     )
 
 
@@ -150,23 +141,17 @@ def _confidence_of(rows: RowFile) -> str:
     return f"{gap_in_words(gap) or 'no clear gap'}; {confidence_in_words(accuracy.value, gap)}"
 
 
-def _command(*words: object) -> str:
-    return on_one_line(shlex.join(["temperance", *map(str, words)]))
-
-
-def _next(val: Path, out: Path, options: ReadOptions) -> str:
+def _next(val: Path, out: Path, reading: ReadOptions) -> str:
     """Return the command that uses the calibrator: on the test rows of a task file, or on another file."""
     from temperance.data.formats import format_of
     from temperance.data.rows_file import parts
 
-    reading = replace(options, labels=None, part=None)
-    if options.labels is not None:  # new rows need none
-        words = _command("apply", out, f"new{format_of(val)}", "-o", "probs.npz")
-        reading = reading.for_new_rows()
-    else:
-        test = val if "test" in parts(val) else f"test{format_of(val)}"
-        words = _command("evaluate", test, "-c", out)
-    return on_one_line(" ".join([words, *as_words(reading)]))
+    read = replace(reading, labels=None, part=None)
+    if reading.labels is not None:  # new rows need none
+        new = f"new{format_of(val)}"
+        return command_line("apply", out, new, "-o", "probs.npz", reading=read.for_new_rows())
+    test = val if "test" in parts(val) else f"test{format_of(val)}"
+    return command_line("evaluate", test, "-c", out, reading=read)
 
 
 def _read_pairs(words: Sequence[str], wanted: str, known: Collection[str] | None = None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a command says: tables for people, JSON for machines, progress while it works.
+"""What a command says: sentences and tables for people, JSON for machines, progress while it works.
 
 Results go to standard output and everything else to standard error, so a pipe carries only results.
 """
@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import sys
 import textwrap
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,15 +23,17 @@ from rich.table import Table
 from rich.text import Text
 
 import temperance
-from temperance.cli.options import as_option
-from temperance.errors import InputWarning, on_one_line
+from temperance.errors import InputWarning, on_one_line, percent
 from temperance.progress import Report
 
 if TYPE_CHECKING:
     from temperance.metrics.by_group import CalibrationByGroup
+    from temperance.metrics.intervals import Estimate
 
 _WIDTH = 80
 MAX_TABLE_VALUES = 20  # of --by in the table
+# Options whose names differ from the library arguments that they set.
+_OPTIONS = {"kind": "--input", "overwrite": "--force", "groups": "--group-column"}
 
 
 class _Console(Console):
@@ -39,6 +41,18 @@ class _Console(Console):
 
     def on_broken_pipe(self) -> None:
         raise  # re-raise the error that rich is handling
+
+
+def as_option(argument: str, value: object) -> str:
+    """Write an argument of the library as the option that sets it."""
+    option = _OPTIONS.get(argument, f"--{argument.replace('_', '-')}")
+    if (argument, value) == ("classes", "NAMES"):  # which are too many for a line, or contain commas
+        return "--classes @FILE, a file with one name on each line"
+    if value is False:
+        return option.replace("--", "--no-", 1)
+    if isinstance(value, list):
+        return f"{option} {shlex.quote(','.join(map(str, value)))}"
+    return option if value is None or value is True else f"{option} {shlex.quote(str(value))}"
 
 
 def tell_user(kind: str, sentence: str) -> None:
@@ -58,54 +72,34 @@ class Output:
 
     def __init__(self, command: str, *, as_json: bool = False, quiet: bool = False) -> None:
         self.command, self.as_json, self.quiet = command, as_json, quiet
-        self._warned: set[str] = set()
         self._out, self._err = _Console(highlight=False), _Console(stderr=True, highlight=False)
         if not self._out.is_terminal:
             self._out.width = 1 << 16  # nothing is cut from what a program reads
+        self.warnings: list[str] = []
+        """Those that were printed while the command made progress."""
         self.is_live = self._err.is_terminal
         """Whether there is a terminal to show a progress bar on."""
 
     def say(self, what: str | Table, *, wrap: bool = True) -> None:
-        """Print lines or a table for people, unless --quiet or --json is set.
+        """Print lines or a table for people, unless --quiet or --json is set."""
+        if not self.quiet:
+            self.show(what, wrap=wrap)
+
+    def show(self, what: str | Text | Table, *, style: str | None = None, wrap: bool = True) -> None:
+        """Print lines or a table of the result, unless --json is set.
 
         Lines with commands or names of files are not wrapped, so that they can be pasted.
         """
-        if not (self.quiet or self.as_json):
-            self._print(what, soft_wrap=not wrap)
+        if self.as_json:
+            return
+        # Long lines are hard to read, so sentences are narrow, and tables as wide as the terminal at most.
+        width = self._out.width if isinstance(what, Table) else min(self._out.width, _WIDTH)
+        self._out.print(what, style=style, width=width, soft_wrap=not wrap, markup=False)
 
     def tell(self, words: str) -> None:
         """Print a line of progress to standard error, for logs without a progress bar."""
         if not self.quiet:
             tell_user("note", words)
-
-    def warn(self, words: str) -> None:
-        """Print a warning, once."""
-        if words not in self._warned:
-            self._warned.add(words)
-            tell_user("warning", words)
-
-    @contextmanager
-    def telling_warnings(self) -> Iterator[list[str]]:
-        """Print the warnings of the library when the context ends, once each; the list then has them.
-
-        They name options instead of arguments.
-        """
-        told: list[str] = []
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            yield told
-        for warning in caught:
-            message = warning.message
-            words = message.worded(as_option) if isinstance(message, InputWarning) else str(message)
-            if words not in told:
-                told.append(words)
-                self.warn(words)
-
-    def show(self, heading: str, table: Table) -> None:
-        """Show a table. It is the result, so --quiet shows it too."""
-        if not self.as_json:
-            self._print(heading)
-            self._print(table)
 
     def say_by_group(self, by: str | None, found: CalibrationByGroup | None) -> None:
         """Print the calibration by values of the column or array `by`, if it was asked for."""
@@ -118,38 +112,28 @@ class Output:
         if len(values) > MAX_TABLE_VALUES:
             self.say(f"{len(values) - MAX_TABLE_VALUES:,} more values: --json lists all.")
 
-    def answer(self, *sentences: str) -> None:
-        """Show the main result in bold, a sentence on a line; --quiet shows it too."""
-        if not self.as_json:
-            self._print("\n".join(sentences), style="bold")
-
-    def text(self, lines: str | Text) -> None:
-        """Show a result as text, without wrapping; --quiet shows it too."""
-        if not self.as_json:
-            self._print(lines, soft_wrap=True)
-
     def result(self, **fields: Any) -> None:
         """Print the result as one JSON object, with --json."""
         if self.as_json:
             about = {"temperance": temperance.__version__, "command": self.command}
             click.echo(json.dumps(about | _finite(fields), indent=1, allow_nan=False))
 
-    def _print(self, what: Any, **options: Any) -> None:
-        # Long lines are hard to read, so sentences are narrow, and tables as wide as the terminal at most.
-        width = self._out.width if isinstance(what, Table) else min(self._out.width, _WIDTH)
-        self._out.print(what, width=width, markup=False, **options)
-
     @contextmanager
     def progress(self, title: str) -> Iterator[Report]:
         """Show a progress bar on a terminal; call the result with (what is being done, share done).
 
-        The bar moves from side to side until a share is known, which is not nan.
+        The bar moves from side to side until a share is known, which is not nan. At the end, the warnings of
+        the library are printed, once each, with options in place of arguments.
         """
         columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn()
         hidden = self.quiet or not self.is_live
-        with Progress(
-            *columns, TimeElapsedColumn(), console=self._err, transient=True, disable=hidden
-        ) as progress:
+        with (
+            warnings.catch_warnings(record=True) as caught,
+            Progress(
+                *columns, TimeElapsedColumn(), console=self._err, transient=True, disable=hidden
+            ) as progress,
+        ):
+            warnings.simplefilter("always")
             task = progress.add_task(title, total=None)
             yield lambda what, share: progress.update(
                 task,
@@ -157,9 +141,14 @@ class Output:
                 total=None if math.isnan(share) else 1.0,
                 completed=None if math.isnan(share) else share,  # None changes nothing
             )
+        for message in (warning.message for warning in caught):
+            words = message.worded(as_option) if isinstance(message, InputWarning) else str(message)
+            if words not in self.warnings:
+                self.warnings.append(words)
+                tell_user("warning", words)
 
 
-def new_table(first: str, *numbers: str, rows: Iterable[Sequence[str]]) -> Table:
+def new_table(first: str, *numbers: str, rows: Iterable[Sequence[str]] = ()) -> Table:
     """Return a table: a column of names, which a narrow terminal folds, and columns of numbers."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column(first, overflow="fold")
@@ -181,17 +170,38 @@ def _finite(value: Any) -> Any:
     return value
 
 
-def output_options(name: str, *, has_json: bool = True) -> Callable[..., Any]:
-    """Add --quiet, and --json if a command has a result to print; it takes both as its `output`."""
-    quiet = "Print the result and nothing else." if has_json else "Print nothing."
-    as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
+def count(number: int, noun: str) -> str:
+    """Return "1 row" or "10,000 rows".
 
-    def add(command: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(command)
-        def with_output(*, quiet: bool, as_json: bool = False, **values: Any) -> Any:
-            return command(output=Output(name, as_json=as_json, quiet=quiet), **values)
+    Examples
+    --------
+    >>> count(1, "row"), count(10_000, "prediction")
+    ('1 row', '10,000 predictions')
+    """
+    return f"{number:,} {noun}{'s' * (number != 1)}"
 
-        with_quiet = click.option("-q", "--quiet", is_flag=True, help=quiet)(with_output)
-        return as_json(with_quiet) if has_json else with_quiet
 
-    return add
+def gap_in_words(gap: Estimate) -> str:
+    """Return "overconfident by 7.9 points" for confidence minus accuracy; nothing if its sign is not clear.
+
+    Examples
+    --------
+    >>> from temperance.metrics.intervals import Estimate
+    >>> gap_in_words(Estimate(0.079, 0.07, 0.088)), gap_in_words(Estimate(0.004, -0.01, 0.02))
+    ('overconfident by 7.9 points', '')
+    """
+    if gap.low > 0 or gap.high < 0:
+        return f"{'over' if gap.value > 0 else 'under'}confident by {100 * abs(gap.value):.1f} points"
+    return ""
+
+
+def confidence_in_words(accuracy: float, gap: Estimate) -> str:
+    """Return both numbers behind the gap.
+
+    Examples
+    --------
+    >>> from temperance.metrics.intervals import Estimate
+    >>> confidence_in_words(0.852, Estimate(0.079, 0.07, 0.088))
+    'mean confidence 93.1%, accuracy 85.2%'
+    """
+    return f"mean confidence {percent(accuracy + gap.value)}, accuracy {percent(accuracy)}"

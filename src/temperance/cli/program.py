@@ -11,7 +11,6 @@ import signal
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
-from types import MethodType
 
 import click
 from click.shell_completion import get_completion_class, shell_complete
@@ -21,13 +20,11 @@ from temperance.cli.adapt import adapt
 from temperance.cli.apply import apply
 from temperance.cli.automate import automate
 from temperance.cli.check import check
-from temperance.cli.compare import compare
-from temperance.cli.demo import demo
+from temperance.cli.compare import compare, demo
 from temperance.cli.evaluate import evaluate
 from temperance.cli.export import export
 from temperance.cli.fit import fit
-from temperance.cli.options import as_option, format_options
-from temperance.cli.output import tell_user
+from temperance.cli.output import as_option, tell_user
 from temperance.cli.show import methods, show
 from temperance.cli.study import study
 from temperance.errors import InputError, OutputExistsError
@@ -97,12 +94,6 @@ def cli(context: click.Context) -> None:
     """Probabilities that people can act on, from the outputs of any classifier."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
-
-
-for command in cli.commands.values():
-    if isinstance(command, click.Group):
-        continue
-    command.format_options = MethodType(format_options, command)  # type: ignore[method-assign]
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -17,13 +17,12 @@ from temperance.errors import Remedy, listed, on_one_line
 if TYPE_CHECKING:
     from temperance.calibrators import Calibrator
     from temperance.data import RowFile
-    from temperance.formulas.fit_record import FittedOn
 
 KIND_IN_WORDS = {"logits": "logits", "probs": "probabilities"}
 
 
 def open_for_calibrator(
-    path: Path, options: ReadOptions, fitted: Calibrator, output: Output, *, need_labels: bool = False
+    path: Path, reading: ReadOptions, fitted: Calibrator, output: Output, *, need_labels: bool = False
 ) -> RowFile:
     """Open the rows to be calibrated, with the settings of the calibrator's fit.
 
@@ -31,58 +30,53 @@ def open_for_calibrator(
     rows of the same kind with the same classes.
     """
     from temperance.data import RowFile
+    from temperance.formulas.fit_record import FittedOn
 
-    need_labels |= options.label_column is not None
-    fitted_on, names = fitted.model_.record.fitted_on, getattr(fitted, "class_names_", None)
-    kinds = {words: kind for kind, words in KIND_IN_WORDS.items()}
-    default_kind = None if fitted_on is None else kinds.get(fitted_on.kind)
-    options = replace(options, default_kind=default_kind, default_classes=names)
-    if fitted_on is not None and fitted_on.dim:
-        options = replace(options, default_dim=fitted_on.dim)
-    rows = RowFile.open(path, options, need_labels=need_labels)
-    by_length = None if fitted_on is None else fitted_on.length_normalised
-    if by_length and rows.length_normalised is False:
-        rows = RowFile.open(path, replace(options, length_normalised=True), need_labels=need_labels)
-    elif by_length is False and rows.length_normalised:
+    need_labels |= reading.label_column is not None
+    at_fit = fitted.model_.record.fitted_on or FittedOn(kind="")  # rows of which nothing is known
+    default_kind = {words: kind for kind, words in KIND_IN_WORDS.items()}.get(at_fit.kind)
+    names = getattr(fitted, "class_names_", None)
+    reading = replace(reading, default_kind=default_kind, default_classes=names, default_dim=at_fit.dim)
+    rows = RowFile.open(path, reading, need_labels=need_labels)
+    if at_fit.length_normalised and rows.length_normalised is False:
+        rows = RowFile.open(path, replace(reading, length_normalised=True), need_labels=need_labels)
+    elif at_fit.length_normalised is False and rows.length_normalised:
         fact = "log-likelihoods must be as in the fit, not divided by the length of the answers"
         raise rows.stored.file_error(f"{fact}; found the opposite.", Remedy("length_normalised"))
     refuse_calibrated(rows)
     kind = KIND_IN_WORDS[rows.kind]
-    if fitted_on is not None and fitted_on.kind != kind and not options.from_probs:
-        fact = f"must hold {fitted_on.kind}, which the calibrator was fitted to; found {kind}."
+    if at_fit.kind not in ("", kind) and not reading.from_probs:
+        fact = f"must hold {at_fit.kind}, which the calibrator was fitted to; found {kind}."
         if kind == "probabilities":
             said = "If they are the classifier's own probabilities, say so."
             raise rows.stored.file_error(f"{fact} {said}", Remedy("from_probs", (True,)))
         raise rows.stored.file_error(f"{fact} Save their softmax under the name probs.")
-    if fitted_on is not None and fitted_on.renormalised and rows.kind == "probs":
+    if at_fit.renormalised and rows.kind == "probs":
         rows = rows.renormalise()
-    _check_columns(rows, fitted_on, names)
-    if by_length and rows.length_normalised is None:
-        output.tell(f"{on_one_line(path.name)}: used as it is; the calibrator was fitted on {fitted_on}")
-    if fitted_on is None or fitted_on.kind != "probabilities":
+    if at_fit.positions or rows.positions:
+        _check_positions(rows, bool(at_fit.positions), names)
+    else:
+        check_same_classes(rows, names, "the calibrator")
+    if at_fit.length_normalised and rows.length_normalised is None:
+        output.tell(f"{on_one_line(path.name)}: used as it is; the calibrator was fitted on {at_fit}")
+    if at_fit.kind != "probabilities":
         return with_floor(rows, output)
     # Older calibrator files have no floor: there, a probability of 0 was the logit -inf.
-    return with_floor(rows, output, fitted_on.floor or 0.0, "at the fit")
+    return with_floor(rows, output, at_fit.floor or 0.0, "at the fit")
 
 
-def _check_columns(rows: RowFile, fitted_on: FittedOn | None, names: Sequence[str] | None) -> None:
+def _check_positions(rows: RowFile, at_fit: bool, names: Sequence[str] | None) -> None:
     """Raise if columns are positions of answers at the fit and named classes here, or the reverse."""
-    at_fit, here = (f"classes {listed(named)}" if named else "" for named in (names, rows.class_names))
     answers = "positions of answers, as in samples of lm-evaluation-harness"
-    of_positions = fitted_on is not None and bool(fitted_on.positions)
-    if rows.positions == of_positions:
-        if not of_positions:
-            check_same_classes(rows, names, "the calibrator")
-    elif of_positions and here:
+    wanted, found = (
+        answers if of_positions else f"classes {listed(named)}" if named else ""
+        for of_positions, named in ((at_fit, names), (rows.positions, rows.class_names))
+    )
+    if wanted and found and wanted != found:
         raise rows.stored.file_error(
-            f"the columns must be {answers}, which the calibrator was fitted to; found {here}. Choose the "
-            "file or the calibrator of the same classifier, or say that they are positions.",
-            Remedy("positions", (True,)),
-        )
-    elif rows.positions and at_fit:
-        raise rows.stored.file_error(
-            f"the columns must be {at_fit}, which the calibrator was fitted to; found {answers}. Choose the "
-            "file or the calibrator of the same classifier."
+            f"the columns must be {wanted}, which the calibrator was fitted to; found {found}. Choose the "
+            f"file or the calibrator of the same classifier{', or say that they are positions' * at_fit}.",
+            Remedy("positions", (True,)) if at_fit else None,
         )
 
 

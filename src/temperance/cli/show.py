@@ -10,8 +10,8 @@ import click
 from rich import box
 from rich.table import Table
 
-from temperance.cli.options import FILE
-from temperance.cli.output import Output, output_options
+from temperance.cli import options
+from temperance.cli.output import Output
 from temperance.cli.rows import calibrator_for_json
 from temperance.errors import on_one_line
 
@@ -34,8 +34,8 @@ NOTES = """The default of fit is bayes; fit --set NAME=VALUE sets an option.
 Methods that end in -sgd are trained as in the paper, which takes much longer."""
 
 
-@click.command(epilog=METHODS_EXAMPLES, short_help="List the methods.")
-def methods() -> None:
+@click.command(cls=options.Command, epilog=METHODS_EXAMPLES, short_help="List the methods.")
+def methods(output: Output) -> None:
     """List the methods: what each computes, its options, and whether it can change predictions."""
     from temperance.calibrators import CALIBRATORS
 
@@ -44,27 +44,26 @@ def methods() -> None:
     plain = {method.estimator: key for key, method in CALIBRATORS.items() if not method.options}
     for key, method in CALIBRATORS.items():
         _, _, computes = method.summary.partition(": ")
-        options = [f"{name}={value}" for name, value in method().get_params().items()]
+        settings = [f"{name}={value}" for name, value in method().get_params().items()]
         if method.options:
             fixed = ", ".join(f"{name}={value}" for name, value in method.options.items())
-            computes, options = f"{plain[method.estimator]} with {fixed}", []
+            computes, settings = f"{plain[method.estimator]} with {fixed}", []
         changes = "unchanged" if method.keeps_class else "can change"
-        table.add_row(key, computes, ", ".join(options), changes)
-    output = Output("methods")
+        table.add_row(key, computes, ", ".join(settings), changes)
     output.say(table)
     output.say(NOTES)
 
 
-@click.command(epilog=SHOW_EXAMPLES, short_help="Describe a saved calibrator.")
-@click.argument("calibrator", type=FILE)
-@output_options("show")
+@click.command(cls=options.Command, epilog=SHOW_EXAMPLES, short_help="Describe a saved calibrator.")
+@click.argument("calibrator", type=options.INPUT)
+@options.output_options
 def show(calibrator: Path, output: Output) -> None:
     """Describe the calibrator file CALIBRATOR: its formula, fitted numbers, rows and notes."""
     from temperance.calibrator_file import load
 
     fitted = load(calibrator)
     model = fitted.model_
-    output.text(details_of(fitted))
+    output.show(details_of(fitted), wrap=False)
     output.result(
         calibrator=calibrator_for_json(calibrator, fitted),
         classes=model.n_classes,

@@ -17,17 +17,8 @@ from typing import Any
 
 import click
 
-from temperance.cli.options import (
-    FILE,
-    check_output_file,
-    force_option,
-    method_names_option,
-    metric_names_option,
-    read_options,
-    seed_option,
-    separated,
-)
-from temperance.cli.output import Output, new_table, output_options
+from temperance.cli import options
+from temperance.cli.output import Output, count, new_table, tell_user
 from temperance.data.read_options import ReadOptions
 from temperance.errors import InputError, on_one_line
 
@@ -62,35 +53,34 @@ the same command continues where it stopped.
 _EVERY = 60.0  # seconds between progress lines without a terminal
 
 
-@study.command(epilog=RUN_EXAMPLES, short_help="Fit and evaluate; continues where it stopped.")
-@click.argument("tasks", type=FILE, nargs=-1, required=True)
-@click.option("-o", "--out", type=FILE, required=True, help="Folder of the study; created if missing.")
-@method_names_option("all but pts-plain and ...-sgd")
-@metric_names_option
-@read_options("length_normalised", "renormalise")
+@study.command(
+    cls=options.Command, epilog=RUN_EXAMPLES, short_help="Fit and evaluate; continues where it stopped."
+)
+@click.argument("tasks", type=options.INPUT, nargs=-1, required=True)
+@click.option(
+    "-o", "--out", type=options.FOLDER, required=True, help="Folder of the study; created if missing."
+)
+@options.methods("all but pts-plain and ...-sgd")
+@options.metrics
+@options.read_options("length_normalised", "renormalise")
 @click.option(
     "--sizes",
-    callback=separated(int, "whole numbers"),
+    callback=options.separated(int, "whole numbers"),
     default="200,500,1000,5000",
     help="Numbers of rows to fit to.",
 )
 @click.option("--draws", type=click.IntRange(min=1), default=50, help="Subsamples of each size.")
-@seed_option
+@options.seed
 @click.option("-j", "--jobs", type=click.IntRange(min=1), help="Worker processes.  [default: all cores]")
 @click.option("--scheduler", metavar="ADDRESS", help="Use the workers of this Dask scheduler.")
-@output_options("study run")
+@options.output_options
 def run(
     tasks: tuple[Path, ...],
     out: Path,
-    methods: list[str] | None,
-    metrics: list[str] | None,
-    options: ReadOptions,
-    sizes: list[int],
-    draws: int,
-    seed: int,
+    reading: ReadOptions,
     jobs: int | None,
-    scheduler: str | None,
     output: Output,
+    **settings: Any,
 ) -> None:
     """Fit every method to subsamples of each task in TASKS, and evaluate it on the task's test rows.
 
@@ -99,20 +89,16 @@ def run(
     from temperance.core.blocks import number_of_threads
     from temperance.study import find_tasks, run_study
 
-    with output.telling_warnings():
-        files = find_tasks(
-            tasks, length_normalised=options.length_normalised, renormalise=options.renormalise
-        )
+    with output.progress("Reading tasks"):
+        files = find_tasks(tasks, **reading.given())
     began = time.monotonic()
     with _countdown(output) as progress:
-        results = run_study(
-            files, out, methods=methods, metrics=metrics, sizes=sizes, draws=draws, seed=seed,
-            jobs=jobs or number_of_threads(), scheduler=scheduler, progress=progress,
-        )  # fmt: skip
+        results = run_study(files, out, jobs=jobs or number_of_threads(), progress=progress, **settings)
     output.say(f"Done in {timedelta(seconds=round(time.monotonic() - began))}.")
     times = results.times()
-    spent = [
-        (
+    table = new_table("method", "fits", "failed", "not converged", "fit ms", "apply ms", "all, min")
+    for method in times.itertuples():
+        table.add_row(
             method.Index,
             str(method.fits),
             str(method.failed),
@@ -121,19 +107,16 @@ def run(
             f"{1000 * method.apply_seconds / method.fits:.1f}",
             f"{(method.fit_seconds + method.apply_seconds) / 60:.1f}",
         )
-        for method in times.itertuples()
-    ]
-    output.show(
-        f"{len(results.tasks)} task{'' if len(results.tasks) == 1 else 's'}, "
-        f"N = {', '.join(map(str, results.sizes))}, seed {results.seed}",
-        new_table("method", "fits", "failed", "not converged", "fit ms", "apply ms", "all, min", rows=spent),
-    )
+    sizes = ", ".join(map(str, results.sizes))
+    output.show(f"{count(len(results.tasks), 'task')}, N = {sizes}, seed {results.seed}")
+    output.show(table)
     failures = results.failures()[["task", "n", "draw", "method", "message"]].to_dict("records")
     if failures:
         first = failures[0]
-        output.warn(
+        tell_user(
+            "warning",
             f"{len(failures)} fits failed. The first: {first['method']} on {first['task']} with "
-            f"{first['n']} rows: {first['message']}"
+            f"{first['n']} rows: {first['message']}",
         )
     output.say(
         f"Next: temperance study table {on_one_line(results.folder)} --metric nll --n {results.sizes[0]}"
@@ -188,16 +171,12 @@ md and latex show an ECE in percent, csv has it as a fraction, with all
 digits. latex needs \\usepackage{booktabs,multirow,graphicx}.
 """
 
-_ONLY_FOR = {
-    "errors": ("scores",),
-    "paper": ("scores",),
-    "over": ("ranks",),
-    "to": ("improvements",),
-}
+# The kind of table that an option is for.
+_KINDS = {"errors": "scores", "paper": "scores", "over": "ranks", "to": "improvements"}
 
 
 @study.command(epilog=TABLE_EXAMPLES, short_help="Scores, ranks, improvements.")
-@click.argument("folder", metavar="DIR", type=FILE)
+@click.argument("folder", metavar="DIR", type=options.INPUT)
 @click.option(
     "--kind",
     type=click.Choice(["scores", "ranks", "improvements"]),
@@ -230,7 +209,7 @@ _ONLY_FOR = {
     help="What mean ranks are taken over.  [default: tasks]",
 )
 @click.option("--to", metavar="METHOD", help="Reference method of improvements.  [default: ts]")
-@method_names_option("all with results")
+@options.methods("all with results")
 def table(
     folder: Path,
     kind: str,
@@ -239,7 +218,7 @@ def table(
     size: int | None,
     form: str,
     methods: list[str] | None,
-    **options: Any,
+    **choices: Any,
 ) -> None:
     """Print a table of the study in DIR, finished or not."""
     from temperance.study import Results
@@ -247,17 +226,15 @@ def table(
     from temperance.study.table_text import WRITERS
     from temperance.study.tables import make_table
 
+    given = {name: value for name, value in choices.items() if value}
+    for name in given:
+        if kind != _KINDS[name]:
+            raise InputError(f"--{name} is for --kind {_KINDS[name]}; found --kind {kind}. Leave it out.")
     makers: dict[str, Callable[..., Any]] = {
         "scores": make_table,
         "ranks": rank_methods,
         "improvements": mean_improvements,
     }
-    given = {name: value for name, value in options.items() if value}
-    for name in given:
-        if kind not in _ONLY_FOR[name]:
-            raise InputError(
-                f"--{name} is for --kind {' or '.join(_ONLY_FOR[name])}; found --kind {kind}. Leave it out."
-            )
     made = makers[kind](Results(folder), metric, size, methods=methods, better=better, **given)
     click.echo(WRITERS[form](made), nl=False)
 
@@ -282,21 +259,21 @@ Of one task:
   PTSvHTS    temperature of PTS against temperature of HTS
 """
 
-FIGURE_NAMES = (
-    "class_LTS", "h_HTS", "h_PTS", "PTSvHTS", "avg_ECE", "avg_NLL", "cd_ECE", "cd_NLL",
-)  # fmt: skip
 
-
-@study.command(epilog=FIGURE_EXAMPLES, short_help="Draw a figure of the study or of a task.")
-@click.argument("folder", metavar="DIR", type=FILE)
-@click.argument("name", metavar="NAME", type=click.Choice(FIGURE_NAMES))
+@study.command(
+    cls=options.Command, epilog=FIGURE_EXAMPLES, short_help="Draw a figure of the study or of a task."
+)
+@click.argument("folder", metavar="DIR", type=options.INPUT)
+@click.argument("name")
 @click.option("--task", metavar="TASK", help="Task of the figure.  [default: the paper's, or the first]")
-@method_names_option("all")
+@options.methods("all")
 @click.option("--n", type=int, help="Rows fitted to, for cd_...  [default: the fewest of the study]")
 @click.option("--over", type=click.Choice(["tasks", "datasets"]), help="What mean ranks are averaged over.")
-@click.option("-o", "--out", type=FILE, help="A .png, .svg or .pdf file.  [default: NAME.png in DIR]")
-@force_option
-@output_options("study figure", has_json=False)
+@click.option(
+    "-o", "--out", type=options.OUTPUT, help="A .png, .svg or .pdf file.  [default: NAME.png in DIR]"
+)
+@options.force
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing.")
 def figure(folder: Path, name: str, out: Path | None, force: bool, output: Output, **choices: Any) -> None:
     """Draw figure NAME of the study in DIR."""
     from temperance.study import Results
@@ -316,18 +293,16 @@ Examples:
 """
 
 
-@study.command(epilog=EXPORT_EXAMPLES, short_help="All results as one CSV file.")
-@click.argument("folder", metavar="DIR", type=FILE)
-@click.option("-o", "--out", type=FILE, required=True, help="A .csv file, or .csv.gz.")
-@force_option
-@output_options("study export", has_json=False)
+@study.command(cls=options.Command, epilog=EXPORT_EXAMPLES, short_help="All results as one CSV file.")
+@click.argument("folder", metavar="DIR", type=options.INPUT)
+@click.option("-o", "--out", type=options.OUTPUT, required=True, help="A .csv file, or .csv.gz.")
+@options.force
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing.")
 def export(folder: Path, out: Path, force: bool, output: Output) -> None:
     """Write all results of the study in DIR, one line per fit."""
     from temperance.study import Results
-    from temperance.study.store import FILE_NAME
     from temperance.study.table_text import export_results
 
     results = Results(folder)
-    check_output_file(out, folder / FILE_NAME, overwrite=force)
     export_results(results, out, overwrite=force)
     output.say(f"{len(results.scores)} results saved to {on_one_line(out)}")

@@ -8,7 +8,7 @@ import openpyxl
 import pytest
 
 from temperance import InputError
-from temperance.cli.options import as_option
+from temperance.cli.output import as_option
 from temperance.data import open_rows
 from temperance.data.formats import open_members
 from temperance.data.formats.columns import joined
