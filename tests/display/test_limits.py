@@ -140,14 +140,6 @@ def test_the_line_is_the_geometric_mean_of_neighbouring_rows(comparison):
     np.testing.assert_allclose(line.y, 2.0, rtol=0.1)
 
 
-@pytest.mark.parametrize("kind", [TemperatureDisplay, ClassTemperatureDisplay])
-def test_a_temperature_after_a_map_is_not_expected_to_follow_the_best_ones(kind, comparison):
-    display = kind.from_comparison(comparison)
-    assert display.mapped == ("bayes",)
-    assert "so dots need not follow the circles: Bayes." in display.caption
-    assert "after a map" not in replace(display, mapped=()).caption
-
-
 def test_the_recommended_method_is_inside_the_axis_of_differences():
     value = np.array([0.171, 0.164, 0.06, 0.164, 0.164, 0.164, 0.06, 0.164, 0.164, 0.164, 0.05, 0.0])
     methods = ("none", "ts", "lts", "hts", "pts", "bts", "hnlts", "ets", "mono", "pts-ece", "bayes")

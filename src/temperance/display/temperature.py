@@ -45,7 +45,6 @@ from temperance.display.chart import (
     robust_limits,
     shorten,
 )
-from temperance.display.map import has_map
 from temperance.inputs.validation import check_labelled_rows
 from temperance.metrics.bins import check_bins
 from temperance.metrics.predictions import check_fraction, check_integer
@@ -58,6 +57,7 @@ _NEAR = 2.3  # in log T, a factor of 10: values this close to the best temperatu
 _MAX_OUTSIDE = 0.05  # largest share of a method's values beyond the edges that needs no mention
 MAX_LETTERS = 72  # of all class names that fit below the axis; tooltips have the full names
 _MAX_NAME = 20  # letters of a class name beside the axis
+_AFTER_A_MAP = "A T that acts after a map of probabilities, as that of bayes, need not follow the circles."
 IDENTIFIED_RATIO = 10.0
 """Ratio of the ends of an interval above which a best temperature is not identified.
 
@@ -122,14 +122,6 @@ class BestTemperatures(Display):
     low: Vector
     high: Vector
     single: float
-    mapped: tuple[str, ...]
-
-    def after_a_map(self) -> str:
-        """Return a sentence about the methods whose T acts after a map of probabilities."""
-        labels = ", ".join(method_style(name).label for name in self.mapped)
-        if not labels:
-            return ""
-        return f" T acts after a map of probabilities, so dots need not follow the circles: {labels}."
 
     def beyond_the_edges(self, values: Mapping[str, Vector], limits: tuple[float, float]) -> str:
         """Return a sentence about methods with more than a few temperatures outside the figure."""
@@ -177,8 +169,6 @@ class TemperatureDisplay(BestTemperatures):
         Best single temperature of the bin's rows, and its interval.
     single : float
         Best single temperature of all rows.
-    mapped : tuple of str
-        The methods whose T acts after a map of probabilities.
     unidentified : int
         Number of bins that are left out, such as those whose rows are all correct.
 
@@ -203,7 +193,6 @@ class TemperatureDisplay(BestTemperatures):
     low: Vector
     high: Vector
     single: float
-    mapped: tuple[str, ...] = ()
     unidentified: int = 0
 
     @classmethod
@@ -254,7 +243,6 @@ class TemperatureDisplay(BestTemperatures):
             low,
             high,
             single_temperature(rows, w),
-            tuple(name for name, calibrator in fits.items() if has_map(calibrator)),
             len(groups) - len(shown),
         )
 
@@ -300,7 +288,7 @@ class TemperatureDisplay(BestTemperatures):
             words += f" By entropy it goes from {low} (confident rows) to {high} (uncertain rows)."
         words += (
             " Circles: the best temperature of each bin of rows, with its interval. A method whose dots "
-            f"follow the circles has learned the dependence on the entropy.{self.after_a_map()}"
+            f"follow the circles has learned the dependence on the entropy. {_AFTER_A_MAP}"
         )
         if self.unidentified:
             words += f" Bins without an identified best temperature are not drawn: {self.unidentified}."
@@ -349,8 +337,6 @@ class ClassTemperatureDisplay(BestTemperatures):
         K; if it is larger than C, some classes are left out.
     names : sequence of str
         Names of all K classes; None where they have none.
-    mapped : tuple of str
-        The methods whose T acts after a map of probabilities.
 
     Examples
     --------
@@ -372,7 +358,6 @@ class ClassTemperatureDisplay(BestTemperatures):
     single: float
     n_classes: int
     names: Sequence[str] | None = None
-    mapped: tuple[str, ...] = ()
 
     def name(self, column: int) -> str:
         """Return the name of a class."""
@@ -424,7 +409,6 @@ class ClassTemperatureDisplay(BestTemperatures):
             single,
             rows.n_classes,
             next((c.class_names_ for c in calibrators.values() if hasattr(c, "class_names_")), None),
-            tuple(name for name, calibrator in fits.items() if has_map(calibrator)),
         )
 
     @classmethod
@@ -485,7 +469,7 @@ class ClassTemperatureDisplay(BestTemperatures):
             )
         words += (
             " Circles: the best temperature of the rows of each class, with its interval; coloured dots and "
-            f"lines: the mean temperature of a method.{self.after_a_map()}"
+            f"lines: the mean temperature of a method. {_AFTER_A_MAP}"
         )
         if count < self.n_classes:
             words += (
