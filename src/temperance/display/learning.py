@@ -86,15 +86,6 @@ class LearningCurveDisplay(Display):
             marks.append(Line(sizes, self.mean[name], method=name, label=label, tips=tips))
         ticks = tuple((size, f"{size:,}") for size in self.sizes)
         x = Axis("labelled rows for calibration", (sizes[0] / 1.15, sizes[-1] * 1.15), log=True, ticks=ticks)
-        y, caption = Axis("log loss", limits), self._in_words(limits)
+        y = Axis("log loss", limits)
+        caption = "Lines: means over random draws of the calibration rows; bands: one standard error."
         return Chart("Log loss by labelled rows", caption, x, y, marks, (WIDE, 2.8))
-
-    def _in_words(self, limits: tuple[float, float]) -> str:
-        words = "Lines: means over random draws of the calibration rows; bands: one standard error."
-        above = []
-        for name, mean in self.mean.items():
-            sizes = [size for size, value in zip(self.sizes, mean, strict=True) if not value <= limits[1]]
-            if sizes:
-                rows = f"{sizes[0]:,}" if len(sizes) == 1 else f"up to {sizes[-1]:,}"
-                above.append(f"{method_style(name).label} with {rows} rows")
-        return words + (f" Above the figure: {'; '.join(above)}." if above else "")

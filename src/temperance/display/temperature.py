@@ -41,7 +41,6 @@ from temperance.display.chart import (
     Line,
     Mark,
     Rule,
-    outside,
     robust_limits,
     shorten,
 )
@@ -54,7 +53,6 @@ _COPIED_ROWS = 4096  # at a time
 _MAX_POINTS = 400
 _RARE = 0.01  # largest share of the rows, or of a method's temperatures, outside the axes
 _NEAR = 2.3  # in log T, a factor of 10: values this close to the best temperatures are always shown
-_MAX_OUTSIDE = 0.05  # largest share of a method's values beyond the edges that needs no mention
 MAX_LETTERS = 72  # of all class names that fit below the axis; tooltips have the full names
 _MAX_NAME = 20  # letters of a class name beside the axis
 _AFTER_A_MAP = "A T that acts after a map of probabilities, as that of bayes, need not follow the circles."
@@ -122,15 +120,6 @@ class BestTemperatures(Display):
     low: Vector
     high: Vector
     single: float
-
-    def beyond_the_edges(self, values: Mapping[str, Vector], limits: tuple[float, float]) -> str:
-        """Return a sentence about methods with more than a few temperatures outside the figure."""
-        labels = [
-            method_style(name).label
-            for name, temperatures in values.items()
-            if len(temperatures) and outside(temperatures, limits).mean() > _MAX_OUTSIDE
-        ]
-        return f" Partly beyond the edges: {', '.join(labels)}." if labels else ""
 
     def best(self, at: Vector, group: str, rows: Sequence[str], *, flat: bool = False) -> Intervals:
         """Return the best temperatures at positions along x, or along y if their intervals are `flat`."""
@@ -268,20 +257,17 @@ class TemperatureDisplay(BestTemperatures):
 
     def chart_of(self, marks: Sequence[Mark], values: Sequence[Vector]) -> Chart:
         """Return a chart with the best temperatures on top of some marks, whose temperatures are `values`."""
-        limits = self.limits(values)
+        # All bins, and all rows except a few that are far from the others.
+        entropies = robust_limits(self.log_entropy, rare=_RARE, reach=0.5, keep=self.centre)
         return Chart(
             "Temperature by entropy",
-            self._in_words(limits),
-            Axis("sure ← log entropy, log(H / log K) → unsure", self._entropy_limits()),
-            Axis("temperature T", limits, log=True),
+            self._in_words(),
+            Axis("sure ← log entropy, log(H / log K) → unsure", entropies),
+            Axis("temperature T", self.limits(values), log=True),
             [*marks, self.best(self.centre, "bin", [f"{n:,} rows" for n in self.count])],
         )
 
-    def _entropy_limits(self) -> tuple[float, float]:
-        """Return limits that contain all bins, and all rows except a few that are far from the others."""
-        return robust_limits(self.log_entropy, rare=_RARE, reach=0.5, keep=self.centre)
-
-    def _in_words(self, limits: tuple[float, float]) -> str:
+    def _in_words(self) -> str:
         words = f"The best single temperature of these rows is {self.single:.3g}."
         if len(self.optimum) > 1:
             low, high = f"{self.optimum[0]:.3g}", f"{self.optimum[-1]:.3g}"
@@ -292,10 +278,7 @@ class TemperatureDisplay(BestTemperatures):
         )
         if self.unidentified:
             words += f" Bins without an identified best temperature are not drawn: {self.unidentified}."
-        beyond = int(outside(self.log_entropy, self._entropy_limits()).sum())
-        if beyond:
-            words += f" Rows beyond the edges: {beyond} of {len(self.log_entropy)}."
-        return words + self.beyond_the_edges(self.temperature, limits)
+        return words
 
 
 def _entropy_groups(
@@ -439,7 +422,7 @@ class ClassTemperatureDisplay(BestTemperatures):
         temperature = Axis("temperature T", limits, log=True)
         x, y = (temperature, classes) if flat else (classes, temperature)
         size = (WIDE, 1.2 + 0.3 * max(count, 3) if flat else 4.0)
-        caption = self._in_words() + self.beyond_the_edges(self.mean, limits)
+        caption = self._in_words()
         return Chart("Temperature by true class", caption, x, y, marks, size)
 
     def _means(self, name: str, at: Vector, flat: bool) -> Mark:
