@@ -74,4 +74,4 @@ class GapsDisplay(Display):
         x = Axis("confidence minus accuracy, in points", robust_limits(gap, low, high, keep=[0.0]))
         caption = f"Confidence minus accuracy with its interval: above 0 is overconfident. {self.words}"
         size = (WIDE, 1.2 + 0.25 * len(names))
-        return Chart("Gap by group", caption, x, Axis.of_names("", names, downwards=True), marks, size)
+        return Chart("Gap by group", caption, x, Axis.of_names("", names), marks, size)

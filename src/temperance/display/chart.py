@@ -45,10 +45,9 @@ class Axis:
     ticks: tuple[tuple[float, str], ...] | None = None
 
     @classmethod
-    def of_names(cls, label: str, names: Sequence[str], *, downwards: bool = False) -> Axis:
-        """Return an axis with a name at each of the places 0, 1, 2, ..."""
-        ends = (-0.6, len(names) - 0.4)
-        return cls(label, ends[::-1] if downwards else ends, ticks=tuple(enumerate(names)))
+    def of_names(cls, label: str, names: Sequence[str]) -> Axis:
+        """Return an axis with a name at each of the places 0, 1, 2, ..., from the top down."""
+        return cls(label, (len(names) - 0.4, -0.6), ticks=tuple(enumerate(names)))
 
     def tick_labels(self) -> list[tuple[float, str]]:
         """Return the positions of the ticks, and their labels."""

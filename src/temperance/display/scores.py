@@ -96,7 +96,7 @@ class DifferencesDisplay(Display):
             "Log loss above the lowest",
             caption,
             Axis("log loss above the lowest", limits),
-            Axis.of_names("", names, downwards=True),
+            Axis.of_names("", names),
             marks,
             (WIDE, 1.2 + 0.22 * len(names)),
             bold=names[used],

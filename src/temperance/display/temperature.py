@@ -53,8 +53,7 @@ _COPIED_ROWS = 4096  # at a time
 _MAX_POINTS = 400
 _RARE = 0.01  # largest share of the rows, or of a method's temperatures, outside the axes
 _NEAR = 2.3  # in log T, a factor of 10: values this close to the best temperatures are always shown
-MAX_LETTERS = 72  # of all class names that fit below the axis; tooltips have the full names
-_MAX_NAME = 20  # letters of a class name beside the axis
+_MAX_NAME = 20  # letters of a class name beside the axis; tooltips have the full names
 _AFTER_A_MAP = "A T that acts after a map of probabilities, as that of bayes, need not follow the circles."
 IDENTIFIED_RATIO = 10.0
 """Ratio of the ends of an interval above which a best temperature is not identified.
@@ -121,7 +120,7 @@ class BestTemperatures(Display):
     high: Vector
     single: float
 
-    def best(self, at: Vector, group: str, rows: Sequence[str], *, flat: bool = False) -> Intervals:
+    def best(self, at: Vector, group: str, rows: Sequence[str], *, flat: bool) -> Intervals:
         """Return the best temperatures at positions along x, or along y if their intervals are `flat`."""
         ends = zip(rows, self.optimum, self.low, self.high, strict=True)
         tips = [f"{words}: best T {t:.3g} ({low:.3g} to {high:.3g})" for words, t, low, high in ends]
@@ -264,7 +263,7 @@ class TemperatureDisplay(BestTemperatures):
             self._in_words(),
             Axis("sure ← log entropy, log(H / log K) → unsure", entropies),
             Axis("temperature T", self.limits(values), log=True),
-            [*marks, self.best(self.centre, "bin", [f"{n:,} rows" for n in self.count])],
+            [*marks, self.best(self.centre, "bin", [f"{n:,} rows" for n in self.count], flat=False)],
         )
 
     def _in_words(self) -> str:
@@ -403,44 +402,33 @@ class ClassTemperatureDisplay(BestTemperatures):
         found = cls.from_calibrators(fits, rows.logits, rows.labels, most=most, sample_weight=rows.weights)
         return replace(found, names=comparison.class_names)
 
-    def chart(self, *, flat: bool = True) -> Chart:
-        """Return the best temperature of each class with its interval, and the methods' means.
-
-        The classes are along y, or along x if not `flat`.
-        """
-        at, count = np.arange(len(self.classes), dtype=np.float64), len(self.classes)
-        limits = self.limits(list(self.mean.values()))
+    def chart(self) -> Chart:
+        """Return the best temperature of each class with its interval, and the methods' means, by class."""
+        count, limits = len(self.classes), self.limits(list(self.mean.values()))
+        at = np.arange(count, dtype=np.float64)
         rows = [f"class {self.name(k)}, {n} rows" for k, n in zip(self.classes, self.count, strict=True)]
-        marks = [*self.rules(limits, upright=flat), self.best(at, "class", rows, flat=flat)]
-        varying = [name for name in self.mean if not self._constant(name)]
+        marks = [*self.rules(limits, upright=True), self.best(at, "class", rows, flat=True)]
+        varying = [name for name, mean in self.mean.items() if not _constant(mean)]
         asides = dict(zip(varying, np.linspace(-0.3, 0.3, len(varying)), strict=True))  # side by side
-        marks += [self._means(name, at + asides.get(name, 0.0), flat) for name in self.mean]
-        letters = _MAX_NAME if flat else max(3, MAX_LETTERS // max(count, 1))
-        names = [shorten(self.name(k), letters) for k in self.classes]
-        label = "true class" if count == self.n_classes else f"true class ({count} of {self.n_classes})"
-        classes = Axis.of_names(label, names, downwards=flat)
-        temperature = Axis("temperature T", limits, log=True)
-        x, y = (temperature, classes) if flat else (classes, temperature)
-        size = (WIDE, 1.2 + 0.3 * max(count, 3) if flat else 4.0)
-        caption = self._in_words()
-        return Chart("Temperature by true class", caption, x, y, marks, size)
-
-    def _means(self, name: str, at: Vector, flat: bool) -> Mark:
-        """Return one dot per class, or a line if the method has one temperature for all of them."""
-        label, values = method_style(name).label, self.mean[name]
-        if self._constant(name):
-            return Rule(float(values[0]), upright=flat, method=name, label=f"{label}: T = {values[0]:.3g}")
-        tips = [
-            f"{label}, class {self.name(k)}: mean T {t:.3g}"
-            for k, t in zip(self.classes, values, strict=True)
-        ]
-        x, y = (values, at) if flat else (at, values)
-        return Dots(x, y, method=name, label=label, tips=tips)
-
-    def _constant(self, name: str) -> bool:
-        """Say whether a method has one temperature for all classes."""
-        values = self.mean[name]
-        return len(values) > 1 and bool(np.ptp(values) < 1e-9 * values[0])
+        for name, mean in self.mean.items():
+            label = method_style(name).label
+            if _constant(mean):
+                words = f"{label}: T = {mean[0]:.3g}"
+                marks.append(Rule(float(mean[0]), upright=True, method=name, label=words))
+            else:
+                pairs = zip(self.classes, mean, strict=True)
+                tips = [f"{label}, class {self.name(k)}: mean T {t:.3g}" for k, t in pairs]
+                marks.append(Dots(mean, at + asides[name], method=name, label=label, tips=tips))
+        names = [shorten(self.name(k), _MAX_NAME) for k in self.classes]
+        all_classes = "true class" if count == self.n_classes else f"true class ({count} of {self.n_classes})"
+        return Chart(
+            "Temperature by true class",
+            self._in_words(),
+            Axis("temperature T", limits, log=True),
+            Axis.of_names(all_classes, names),
+            marks,
+            (WIDE, 1.2 + 0.3 * max(count, 3)),
+        )
 
     def _in_words(self) -> str:
         words, count = f"The best single temperature of these rows is {self.single:.3g}.", len(self.classes)
@@ -465,3 +453,8 @@ class ClassTemperatureDisplay(BestTemperatures):
 def _mean_temperature(calibrator: TemperatureCalibrator, rows: LabelledRows, group: Indices) -> float:
     weights = None if rows.weights is None else rows.weights[group]
     return float(np.average(temperatures(calibrator, rows, group), weights=weights))
+
+
+def _constant(values: Vector) -> bool:
+    """Say whether a method has one temperature for all of several classes."""
+    return len(values) > 1 and bool(np.ptp(values) < 1e-9 * values[0])
