@@ -19,7 +19,6 @@ from temperance.monitoring.words import e_value, points
 from temperance.report.markup import element, html_document, joined, table
 from temperance.report.svg import figure
 
-MAX_LISTED = 100  # checks in the table, the last ones
 MAX_SHARES = 5  # classes in the figure
 MAX_DATES = 6  # on the axis
 MIN_E_VALUE, MAX_E_VALUE = 1e-6, 1e9  # in the figure
@@ -60,13 +59,10 @@ def render_history(check: Check, *, title: str = "Checks of a calibrator") -> st
 
 
 def _table(check: Check) -> Markup:
-    shown = check.records[-MAX_LISTED:]
-    first = len(check.records) - len(shown)
-    some = f", the last {len(shown)} of {len(check.records)}" if first else ""
-    rows = [_row(number, record) for number, record in enumerate(shown, first + 1)]
+    rows = [_row(number, record) for number, record in enumerate(check.records, 1)]
     counted = "groups" if check.groups else "rows"
     head = ["check", "date", counted, "conf., %", "acc., %", "gap", "e-value", "advice"]
-    return table(head, rows[::-1], f"Newest first{some}")
+    return table(head, rows[::-1], "Newest first")
 
 
 def _row(number: int, record: Record) -> list[str]:
