@@ -141,18 +141,6 @@ def test_the_table_shows_the_numbers_of_the_comparison_the_lowest_log_loss_first
     assert [place for _, place in sorted(rows)] == sorted(place for _, place in rows)
 
 
-def test_the_small_errors_of_many_classes_have_two_digits_and_no_interval_no_text(comparison):
-    small = Estimate(1.234e-4, np.nan, np.nan)
-    results = {
-        name: replace(one, scores=replace(one.scores, estimates={**one.scores, "classwise_ece": small}))
-        for name, one in comparison.results.items()
-    }
-    shown = section_of(render_report(replace(comparison, results=results)), "scores")
-    assert shown.count(">0.0123</td>") == len(results)
-    for one in results.values():
-        assert f">{100 * one.scores['accuracy'].value:.2f}<small>" in shown
-
-
 @pytest.mark.parametrize(
     ("low", "high", "words"),
     [

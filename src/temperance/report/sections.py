@@ -10,7 +10,6 @@ import platform
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from statistics import median
 
 import numpy as np
 from markupsafe import Markup
@@ -372,15 +371,8 @@ def _row(comparison: Comparison, result: MethodResult, columns: list[str]) -> li
     cells: list[str] = [result.method]
     for key in columns:
         metric, score = METRICS[key], result.scores[key]
-        middle = median(one.scores[key].value for one in comparison.results.values())
-        # Small percentages, as of each of many classes, need more decimals: two show less than two digits.
-        digits = 4 if metric.unit and metric.factor * middle < 0.1 else metric.decimals
-
-        def written(number: float, factor: int = metric.factor, digits: int = digits) -> str:
-            return f"{factor * number:.{digits}f}"
-
-        interval = _interval(score, written, bound=metric.interval == "bootstrap")
-        cells.append(joined([written(score.value), element("small", interval) if interval else ""]))
+        interval = _interval(score, metric.shown, bound=metric.interval == "bootstrap")
+        cells.append(joined([metric.shown(score.value), element("small", interval) if interval else ""]))
     cells.append(f"{100 * result.changed_share:.2f}")
     cells += [f"{result.scores[name].value:.4g}" for name in comparison.outside_metrics]
     n = result.n_parameters  # with a prior it need not be whole
