@@ -86,14 +86,8 @@ def test_one_draw_has_no_error():
 
 
 def test_an_impossible_display_is_refused_with_a_message(comparison):
-    with pytest.raises(InputError, match="among none, ts, hts, ets, bayes; found 'pts'"):
+    with pytest.raises(InputError, match=r"methods must be one of 'none', 'ts', .*; found 'pts'"):
         ReliabilityDisplay.from_comparison(comparison, ["ts", "pts"])
-    with pytest.raises(
-        InputError, match=r"methods must be a list of names, such as .*; found the string 'ts'"
-    ):
-        ReliabilityDisplay.from_comparison(comparison, "ts")
-    with pytest.raises(InputError, match=r"methods is empty\. Name at least one of none, ts, "):
-        ReliabilityDisplay.from_comparison(comparison, [])
     with pytest.raises(InputError, match="bins must be a whole number from 1 to 10000; found 0"):
         ReliabilityDisplay.from_comparison(comparison, bins=0)
     with pytest.raises(InputError, match="bins must be a whole number from 1 to 10000; found 0"):
@@ -105,5 +99,5 @@ def test_an_impossible_display_is_refused_with_a_message(comparison):
 def test_other_bad_options_are_refused_with_a_message(comparison, curve):
     with pytest.raises(InputError, match=r"level must be a number between 0 and 1; found 95"):
         ReliabilityDisplay.from_comparison(comparison, level=95)
-    with pytest.raises(InputError, match="among ts, lts; found 'none'"):
+    with pytest.raises(InputError, match="methods must be one of 'ts', 'lts'; found 'none'"):
         LearningCurveDisplay.from_curve(curve, ["none"])

@@ -13,7 +13,7 @@ from temperance.calibrators import UNCALIBRATED, Calibrator, TemperatureCalibrat
 from temperance.comparison import Comparison
 from temperance.display.axes import plot_chart
 from temperance.display.chart import Chart
-from temperance.errors import InputError
+from temperance.inputs.validation import check_choice
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,19 +39,10 @@ class Display:
 
 def chosen(methods: Sequence[str] | None, known: Iterable[str], default: Sequence[str]) -> list[str]:
     """Return the given methods, after checking that they are known, or the default."""
-    if methods is None:
-        return list(default)
-    listed = list(known)
-    if isinstance(methods, str):
-        raise InputError(
-            f"methods must be a list of names, such as [{methods!r}]; found the string {methods!r}."
-        )
-    unknown = [name for name in methods if name not in listed]
-    if unknown:
-        raise InputError(f"methods must be among {', '.join(listed)}; found {unknown[0]!r}.")
-    if not methods:
-        raise InputError(f"methods is empty. Name at least one of {', '.join(listed)}.")
-    return list(dict.fromkeys(methods))
+    choices = tuple(known)
+    for name in methods or ():
+        check_choice("methods", name, choices)
+    return list(dict.fromkeys(methods or default))
 
 
 def before_and_after(comparison: Comparison, methods: Sequence[str] | None) -> list[str]:
