@@ -164,12 +164,13 @@ def test_methods_are_drawn_far_from_each_other(comparison):
     assert dots[1].y[0] - dots[0].y[0] == pytest.approx(0.6)
 
 
-def test_of_many_classes_identified_ones_are_preferred(comparison):
+def test_of_many_classes_identified_ones_are_preferred(monkeypatch):
+    monkeypatch.setattr("temperance.display.temperature.MAX_CLASSES", 4)
     rng = np.random.default_rng(2)
     labels = np.repeat(np.arange(8), 40)
     logits = rng.normal(size=(320, 8)) + 2 * np.eye(8)[labels]
     always_right = labels < 3
     logits[always_right] = 9 * np.eye(8)[labels[always_right]]
-    shown = ClassTemperatureDisplay.from_calibrators({}, logits, labels, most=4)
+    shown = ClassTemperatureDisplay.from_calibrators({}, logits, labels)
     assert len(shown.classes) == 4
     assert set(shown.classes) <= set(range(3, 8))

@@ -24,14 +24,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from temperance.calibrators import UNCALIBRATED, Calibrator, TemperatureCalibrator, method_style
 from temperance.calibrators.hnlts import log_normalised_entropy
-from temperance.calibrators.single_temperature import fit_single_temperature
+from temperance.calibrators.single_temperature import SingleTemperatureFit, fit_single_temperature
 from temperance.comparison import Comparison
 from temperance.comparison.rows import LabelledRows, widened
 from temperance.core.arrays import Indices, Matrix, Vector
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import FitData
 from temperance.core.predictors import TEMPERATURE_MAX, TEMPERATURE_MIN
-from temperance.display.base import Display, fitted_calibrators, with_temperature
+from temperance.display.base import Display, chosen
 from temperance.display.chart import (
     WIDE,
     Axis,
@@ -46,10 +46,9 @@ from temperance.display.chart import (
 )
 from temperance.inputs.validation import check_labelled_rows
 from temperance.metrics.bins import check_bins
-from temperance.metrics.predictions import check_fraction, check_integer
 
 MIN_ROWS = 10  # per group: fewer hardly constrain a temperature
-_COPIED_ROWS = 4096  # at a time
+MAX_CLASSES = 30  # in a figure
 _MAX_POINTS = 400
 _RARE = 0.01  # largest share of the rows, or of a method's temperatures, outside the axes
 _NEAR = 2.3  # in log T, a factor of 10: values this close to the best temperatures are always shown
@@ -70,46 +69,53 @@ def as_rows(rows: LabelledRows) -> LogitRows:
     return found
 
 
-def weighted_rows(rows: LabelledRows) -> NDArray[np.intp]:
-    """Return the indices of the rows whose weight is not 0."""
-    return np.arange(len(rows)) if rows.weights is None else np.flatnonzero(rows.weights)
+def rows_with_weight(logits: Any, labels: ArrayLike, sample_weight: ArrayLike | None) -> LabelledRows:
+    """Open labelled rows, check them, and leave out those of weight 0."""
+    rows = LabelledRows.open(logits, labels, sample_weight)
+    as_rows(rows)
+    return rows if rows.weights is None or rows.weights.all() else rows.take(np.flatnonzero(rows.weights))
+
+
+def fit_best(rows: LabelledRows) -> SingleTemperatureFit:
+    """Fit the best single temperature of all rows."""
+    data = FitData(LogitRows(rows.logits, rows.labels), rows.weights)
+    return fit_single_temperature(data, exact=True)
 
 
 def best_temperatures(
-    rows: LabelledRows, groups: Sequence[NDArray[np.intp]], level: float
+    rows: LabelledRows, groups: Sequence[NDArray[np.intp]]
 ) -> tuple[NDArray[np.intp], Matrix]:
     """Return which groups identify their best temperature, and these temperatures with their intervals."""
     fits = []
     for group in groups:
-        if len(group) <= len(rows) // 2:
-            part = rows.take(np.sort(group))  # sorted: a memory map is read in order
-        else:  # a large group is not copied: all rows, with weight 0 for the others
-            weights = np.zeros(len(rows))
-            weights[group] = 1.0 if rows.weights is None else rows.weights[group]
-            part = LabelledRows(rows.logits, rows.labels, weights)
-        data = FitData(LogitRows(part.logits, part.labels), part.weights)
-        fit = fit_single_temperature(data, exact=True)
+        fit = fit_best(rows.take(np.sort(group)))  # sorted: a memory map is read in order
         covariance = fit.solution.covariance
         # At a bound the solver keeps T fixed and returns a variance of 0, which means: not identified.
         error = np.sqrt((0.0 if covariance is None else float(covariance[0, 0])) or np.nan)
         fits.append((np.log(fit.temperature), np.inf if fit.degeneracy is not None else error))
     centre, error = np.array(fits).reshape(-1, 2).T
-    half = NormalDist().inv_cdf((1 + level) / 2) * error
+    half = NormalDist().inv_cdf(0.975) * error
     bounds = np.log([TEMPERATURE_MIN, TEMPERATURE_MAX])
     best = np.exp(np.stack([centre, *np.clip([centre - half, centre + half], *bounds)]))
     known = np.flatnonzero(best[2] < IDENTIFIED_RATIO * best[1])
     return known, best[:, known]
 
 
-def single_temperature(rows: LogitRows, weights: Vector | None) -> float:
-    """Return the best temperature of all rows."""
-    return fit_single_temperature(FitData(rows, weights), exact=True).temperature
-
-
 def temperatures(calibrator: TemperatureCalibrator, rows: LabelledRows, index: NDArray[np.intp]) -> Vector:
-    """Return T of some of the rows, copying few at a time."""
-    parts = np.array_split(index, -(-len(index) // _COPIED_ROWS))
-    return np.concatenate([np.asarray(calibrator.temperature(widened(rows.logits[part]))) for part in parts])
+    """Return T of some of the rows."""
+    return np.asarray(calibrator.temperature(widened(rows.logits[index])))
+
+
+def _calibrators(comparison: Comparison, methods: Sequence[str] | None) -> dict[str, Any]:
+    return {
+        name: comparison.results[name].calibrator
+        for name in chosen(methods, comparison.results, list(comparison.results))
+    }
+
+
+def _with_temperature(calibrators: Mapping[str, Calibrator]) -> dict[str, TemperatureCalibrator]:
+    """Leave out methods without T(z): ETS, and the classifier itself."""
+    return {name: cal for name, cal in calibrators.items() if isinstance(cal, TemperatureCalibrator)}
 
 
 class BestTemperatures(Display):
@@ -190,9 +196,8 @@ class TemperatureDisplay(BestTemperatures):
         logits: Any,
         labels: ArrayLike,
         *,
-        bins: int = 20,
+        bins: int = 10,
         strategy: str = "mass",
-        level: float = 0.95,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Compute from fitted calibrators and labelled rows, preferably of a test set.
@@ -208,39 +213,35 @@ class TemperatureDisplay(BestTemperatures):
         strategy : "mass" or "width"
             Bins with about the same number of rows, or of equal width in log entropy, as in the paper. Of the
             latter, bins with fewer than 10 rows are left out.
-        level : float
-            Level of the intervals, per bin.
         """
-        bins, level = check_bins(bins, strategy), check_fraction("level", level)
-        fits = with_temperature(calibrators)
-        labelled = LabelledRows.open(logits, labels, sample_weight)
-        index, rows = weighted_rows(labelled), as_rows(labelled)
-        entropy = log_normalised_entropy(rows)
-        order = index[np.argsort(entropy[index], kind="stable")]
+        bins = check_bins(bins, strategy)
+        fits, rows = _with_temperature(calibrators), rows_with_weight(logits, labels, sample_weight)
+        entropy = log_normalised_entropy(LogitRows(rows.logits, rows.labels))
+        order = np.argsort(entropy, kind="stable")
         sample = order[np.linspace(0, len(order) - 1, min(len(order), _MAX_POINTS)).astype(np.intp)]
         groups = _entropy_groups(order, entropy[order], bins, strategy)
-        known, (optimum, low, high) = best_temperatures(labelled, groups, level)
+        known, (optimum, low, high) = best_temperatures(rows, groups)
         shown = [groups[i] for i in known]
-        w = labelled.weights
+        w = rows.weights
         return cls(
             entropy[sample],
-            {name: temperatures(cal, labelled, sample) for name, cal in fits.items()},
-            np.array([np.average(entropy[g], weights=None if w is None else w[g]) for g in shown]),
+            {name: temperatures(calibrator, rows, sample) for name, calibrator in fits.items()},
+            np.array(
+                [np.average(entropy[group], weights=None if w is None else w[group]) for group in shown]
+            ),
             np.array([len(group) for group in shown], np.intp),
             optimum,
             low,
             high,
-            single_temperature(rows, w),
+            fit_best(rows).temperature,
             len(groups) - len(shown),
         )
 
     @classmethod
-    def from_comparison(
-        cls, comparison: Comparison, methods: Sequence[str] | None = None, *, bins: int = 20
-    ) -> Self:
+    def from_comparison(cls, comparison: Comparison, methods: Sequence[str] | None = None) -> Self:
         """Compute from the test rows and the calibrators of some methods, by default of all with a T."""
-        fits, rows = fitted_calibrators(comparison, methods), comparison.judged
-        return cls.from_calibrators(fits, rows.logits, rows.labels, bins=bins, sample_weight=rows.weights)
+        fits, rows = _calibrators(comparison, methods), comparison.judged
+        return cls.from_calibrators(fits, rows.logits, rows.labels, sample_weight=rows.weights)
 
     def chart(self) -> Chart:
         """Return the rows' temperatures as dots with a line through them, and the best of each bin on top."""
@@ -307,8 +308,7 @@ class ClassTemperatureDisplay(BestTemperatures):
     ----------
     classes, count : arrays of shape (C,)
         Classes with at least 10 rows that identify a best temperature, in the order of that temperature, and
-        their number of rows. With more than `most` classes, only those that differ most from the best single
-        temperature.
+        their number of rows; of more than 30, those that differ most from the best single temperature.
     optimum, low, high : arrays of shape (C,)
         Best single temperature of the rows of the class, and its interval.
     mean : dict from name to array of shape (C,)
@@ -352,54 +352,44 @@ class ClassTemperatureDisplay(BestTemperatures):
         logits: Any,
         labels: ArrayLike,
         *,
-        most: int = 30,
-        level: float = 0.95,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Compute from fitted calibrators and labelled rows, preferably of a test set.
 
-        Parameters
-        ----------
-        calibrators, logits, labels, level, sample_weight
-            As for `TemperatureDisplay.from_calibrators`.
-        most : int
-            Largest number of classes to show.
+        The parameters are as for `TemperatureDisplay.from_calibrators`.
         """
-        most, level = check_integer("most", most, 1), check_fraction("level", level)
-        fits, labelled = with_temperature(calibrators), LabelledRows.open(logits, labels, sample_weight)
-        index, rows = weighted_rows(labelled), as_rows(labelled)
-        single = single_temperature(rows, labelled.weights)
-        own = labelled.labels[index]
-        ends = np.bincount(own, minlength=rows.n_classes).cumsum()[:-1]
-        parts = np.split(index[np.argsort(own, kind="stable")], ends)
-        groups = {k: part for k, part in enumerate(parts) if len(part) >= MIN_ROWS}
-        known, best = best_temperatures(labelled, list(groups.values()), level)
-        shown = np.argsort(-np.abs(np.log(best[0] / single)), kind="stable")[:most]
+        fits, rows = _with_temperature(calibrators), rows_with_weight(logits, labels, sample_weight)
+        single = fit_best(rows).temperature
+        order = np.argsort(rows.labels, kind="stable")
+        starts = np.flatnonzero(np.diff(rows.labels[order])) + 1
+        groups = [group for group in np.split(order, starts) if len(group) >= MIN_ROWS]
+        known, best = best_temperatures(rows, groups)
+        shown = np.argsort(-np.abs(np.log(best[0] / single)), kind="stable")[:MAX_CLASSES]
         shown = shown[np.argsort(best[0, shown], kind="stable")]
         optimum, low, high = best[:, shown]
-        classes = np.array(list(groups), np.intp)[known[shown]]
+        groups = [groups[i] for i in known[shown]]
+        mean: dict[str, list[float]] = {name: [] for name in fits}
+        for part in map(rows.take, groups):
+            for name, calibrator in fits.items():
+                own = calibrator.temperature(widened(part.logits))
+                mean[name].append(float(np.average(own, weights=part.weights)))
         return cls(
-            classes,
-            np.array([len(groups[k]) for k in classes], np.intp),
+            np.array([rows.labels[group[0]] for group in groups], np.intp),
+            np.array([len(group) for group in groups], np.intp),
             optimum,
             low,
             high,
-            {
-                name: np.array([_mean_temperature(cal, labelled, groups[k]) for k in classes], np.float64)
-                for name, cal in fits.items()
-            },
+            {name: np.array(values) for name, values in mean.items()},
             single,
-            rows.n_classes,
+            rows.logits.shape[1],
             next((c.class_names_ for c in calibrators.values() if hasattr(c, "class_names_")), None),
         )
 
     @classmethod
-    def from_comparison(
-        cls, comparison: Comparison, methods: Sequence[str] | None = None, *, most: int = 30
-    ) -> Self:
+    def from_comparison(cls, comparison: Comparison, methods: Sequence[str] | None = None) -> Self:
         """Compute from the test rows and the calibrators of some methods, by default of all with a T."""
-        fits, rows = fitted_calibrators(comparison, methods), comparison.judged
-        found = cls.from_calibrators(fits, rows.logits, rows.labels, most=most, sample_weight=rows.weights)
+        fits, rows = _calibrators(comparison, methods), comparison.judged
+        found = cls.from_calibrators(fits, rows.logits, rows.labels, sample_weight=rows.weights)
         return replace(found, names=comparison.class_names)
 
     def chart(self) -> Chart:
@@ -448,11 +438,6 @@ class ClassTemperatureDisplay(BestTemperatures):
                 "temperature, or one closer to the best single temperature."
             )
         return words
-
-
-def _mean_temperature(calibrator: TemperatureCalibrator, rows: LabelledRows, group: Indices) -> float:
-    weights = None if rows.weights is None else rows.weights[group]
-    return float(np.average(temperatures(calibrator, rows, group), weights=weights))
 
 
 def _constant(values: Vector) -> bool:

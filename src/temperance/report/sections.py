@@ -398,7 +398,7 @@ def _cox(report: Report) -> Markup:
 
 def _temperature(report: Report) -> Markup:
     """Draw T(z) against the log entropy, and the best temperature of each bin of rows."""
-    shown = display.TemperatureDisplay.from_comparison(report.comparison, report.learnt or None, bins=10)
+    shown = display.TemperatureDisplay.from_comparison(report.comparison, report.learnt or None)
     return figure("temperature", shown.chart())
 
 
