@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core.arrays import Vector
-from temperance.metrics import METRICS
 
 WIDE, PANEL, SMALL = 7.0, 5.2, 3.4
 """Widths in inches: a single figure, one of two side by side, and one of many."""
@@ -273,14 +272,3 @@ def shorten(name: str, most: int) -> str:
         return name
     kept = (most - 1) // 3
     return f"{name[: most - 1 - kept]}\N{HORIZONTAL ELLIPSIS}{name[len(name) - kept :]}"
-
-
-def metric_in_words(metric: str) -> str:
-    """Return the name of a metric as text; the user's own metrics keep their names.
-
-    Examples
-    --------
-    >>> metric_in_words("smooth_ece"), metric_in_words("my_metric")
-    ('smooth ECE', 'my metric')
-    """
-    return METRICS[metric].label if metric in METRICS else metric.replace("_", " ")

@@ -107,10 +107,7 @@ def temperatures(calibrator: TemperatureCalibrator, rows: LabelledRows, index: N
 
 
 def _calibrators(comparison: Comparison, methods: Sequence[str] | None) -> dict[str, Any]:
-    return {
-        name: comparison.results[name].calibrator
-        for name in chosen(methods, comparison.results, list(comparison.results))
-    }
+    return {name: comparison.results[name].calibrator for name in chosen(methods, comparison.results)}
 
 
 def _with_temperature(calibrators: Mapping[str, Calibrator]) -> dict[str, TemperatureCalibrator]:

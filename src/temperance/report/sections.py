@@ -25,7 +25,7 @@ from temperance.comparison.table import MINUS, numbers
 from temperance.comparison.verdict import Outcome
 from temperance.decisions import Automation, find_rule
 from temperance.display.map import has_map
-from temperance.display.reliability import MIN_BIN_ROWS
+from temperance.display.reliability import MAX_DRAWN_VALUES, MIN_BIN_ROWS
 from temperance.errors import percent
 from temperance.metrics import METRICS
 from temperance.metrics.intervals import Estimate
@@ -343,10 +343,9 @@ def _by_group(report: Report) -> Markup:
     scores = comparison.results[comparison.recommended].scores
     if report.at_chance or scores.by_group is None:
         return Markup("")
-    shown = display.GapsDisplay.from_evaluation(scores)
     head, rows = scores.by_group.table()
-    listed = [row for row in rows if row[0] in shown.values]
-    return figure("gaps", shown.chart()) + table(head, listed, "Calibration by group; gaps in points")
+    listed = table(head, rows[:MAX_DRAWN_VALUES], "Calibration by group; gaps in points")
+    return figure("gaps", display.GapsDisplay.from_evaluation(scores).chart()) + listed
 
 
 # ---- diagnostics
