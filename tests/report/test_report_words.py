@@ -12,8 +12,7 @@ from temperance.display.chart import Axis, Chart, Dots, Intervals, Line, tick_la
 from temperance.errors import percent
 from temperance.metrics.calibration_tests import cox_in_words
 from temperance.metrics.intervals import Estimate
-from temperance.report.page import render_report
-from temperance.report.sections import labels_in_words
+from temperance.report.page import labels_in_words, render_report
 from temperance.report.svg import draw_svg
 
 

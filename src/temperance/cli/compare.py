@@ -19,7 +19,7 @@ from temperance.errors import InputError, Remedy, on_one_line
 if TYPE_CHECKING:
     from temperance.comparison import Comparison
     from temperance.data import RowFile
-    from temperance.report.sections import Source
+    from temperance.report.page import Source
     from temperance.report.snippets import Snippets
 
 EXAMPLES = """\b
@@ -208,7 +208,7 @@ def _command(*words: object, options: ReadOptions | None = None) -> str:
 def _sources(files: dict[str, RowFile]) -> list[Source]:
     """Return the files with their digests, as the report names them."""
     from temperance.files import sha256
-    from temperance.report.sections import Source
+    from temperance.report.page import Source
 
     return [
         Source(

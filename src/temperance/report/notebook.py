@@ -15,7 +15,7 @@ from temperance.comparison import Comparison
 from temperance.comparison.table import cells
 from temperance.metrics import METRICS, Evaluation
 from temperance.report.markup import element, read_asset, table
-from temperance.report.sections import verdict_box
+from temperance.report.page import verdict_box
 
 
 def comparison_html(comparison: Comparison) -> str:
