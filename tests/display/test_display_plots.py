@@ -18,16 +18,6 @@ GROUNDS = ["#ffffff", "#1b1f24"]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_draws_on_the_given_axes_and_opens_no_figure(name, displays):
-    figure, (left, right) = pyplot.subplots(1, 2)
-    assert displays[name].plot(left) is left
-    assert left.has_data()
-    assert not right.has_data()
-    assert figure.axes == [left, right]
-    assert pyplot.get_fignums() == [figure.number]
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_it_makes_a_new_figure_that_cuts_off_no_text_and_changes_no_setting(name, displays):
     before = dict(mpl.rcParams)
     ax = displays[name].plot()
@@ -42,9 +32,12 @@ def test_it_makes_a_new_figure_that_cuts_off_no_text_and_changes_no_setting(name
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_has_a_title_labels_and_a_name_for_every_method(name, displays):
-    shown, (_, ax) = displays[name], pyplot.subplots()
-    shown.plot(ax)
+def test_it_draws_on_the_given_axes_with_a_title_labels_and_a_name_for_every_method(name, displays):
+    shown, (figure, (ax, other)) = displays[name], pyplot.subplots(1, 2)
+    assert shown.plot(ax) is ax
+    assert figure.axes == [ax, other]
+    assert pyplot.get_fignums() == [figure.number]
+    assert not other.has_data()
     assert ax.get_title()
     assert ax.get_xlabel()
     if name == "GapsDisplay":
@@ -100,11 +93,6 @@ def test_every_colour_is_visible_on_a_light_and_a_dark_background(name, ground):
     assert (light + 0.05) / (dark + 0.05) >= 3
 
 
-def test_every_method_has_its_own_colour_and_marker():
-    styles = [method_style(name) for name in ("none", *CALIBRATORS, "mine")]
-    assert len({style.colour for style in styles}) == len({style.marker for style in styles}) == len(styles)
-
-
 def lightness_and_hue(colour):
     """Return L*, a*, b* of a colour, with the white of D65."""
     to_xyz = [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.072175]]
@@ -113,9 +101,10 @@ def lightness_and_hue(colour):
     return np.array([116 * np.cbrt(y) - 16, 500 * (np.cbrt(x) - np.cbrt(y)), 200 * (np.cbrt(y) - np.cbrt(z))])
 
 
-def test_no_two_methods_have_colours_that_look_alike():
-    colours = {name: method_style(name).colour for name in ("none", *CALIBRATORS)}
-    places = {name: lightness_and_hue(colour) for name, colour in colours.items()}
+def test_every_method_has_its_own_marker_and_no_two_have_colours_that_look_alike():
+    styles = {name: method_style(name) for name in ("none", *CALIBRATORS)}
+    assert len({style.marker for style in [*styles.values(), method_style("mine")]}) == len(styles) + 1
+    places = {name: lightness_and_hue(style.colour) for name, style in styles.items()}
     near = [
         (one, two)
         for one, two in combinations(places, 2)

@@ -1,15 +1,11 @@
 """A figure looks the same on the page and in matplotlib: limits, ticks, labels, caption, points."""
 
-import re
 import xml.etree.ElementTree as ET
-from dataclasses import replace
 
 import numpy as np
 import pytest
-from matplotlib import pyplot
 
 from temperance import display
-from temperance.display.axes import plot_chart
 from temperance.report.page import render_report
 from temperance.report.svg import draw_svg
 
@@ -20,11 +16,6 @@ ON_PAGE = {
     "classes": "ClassTemperatureDisplay",
     "map": "MapDisplay",
 }
-
-
-@pytest.fixture(scope="module")
-def html(comparison, curve):
-    return render_report(replace(comparison, learning_curve=curve))
 
 
 class Drawn:
@@ -78,12 +69,10 @@ def test_svg_and_matplotlib_have_the_same_limits_ticks_labels_and_caption(name, 
     assert " ".join(ax.figure.get_supxlabel().split()) == drawn.caption == chart.caption
 
 
-@pytest.mark.parametrize("name", ON_PAGE)
-def test_the_page_has_the_plotted_figure(name, html, displays):
-    chart = displays[ON_PAGE[name]].chart()
-    drawn = Drawn(re.search(rf'id="figure-{name}".*?(<svg.*?</svg>)', html, re.DOTALL).group(1))
-    assert_same_axes(drawn, plot_chart(chart, pyplot.subplots()[1]))
-    assert drawn.caption == chart.caption
+def test_the_page_has_the_same_figures(comparison, displays):
+    html = render_report(comparison)
+    for name, kind in ON_PAGE.items():
+        assert draw_svg(displays[kind].chart(), f"picture-{name}") in html
 
 
 @pytest.mark.parametrize("name", display.__all__)

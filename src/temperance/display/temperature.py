@@ -53,7 +53,7 @@ _MAX_POINTS = 400
 _RARE = 0.01  # largest share of the rows, or of a method's temperatures, outside the axes
 _NEAR = 2.3  # in log T, a factor of 10: values this close to the best temperatures are always shown
 _MAX_NAME = 20  # letters of a class name beside the axis; tooltips have the full names
-_AFTER_A_MAP = "A T that acts after a map of probabilities, as that of bayes, need not follow the circles."
+_AFTER_A_MAP = "A T that acts after a map of probabilities, as in bayes, need not follow the circles."
 IDENTIFIED_RATIO = 10.0
 """Ratio of the ends of an interval above which a best temperature is not identified.
 
@@ -70,7 +70,7 @@ def as_rows(rows: LabelledRows) -> LogitRows:
 
 
 def rows_with_weight(logits: Any, labels: ArrayLike, sample_weight: ArrayLike | None) -> LabelledRows:
-    """Open labelled rows, check them, and leave out those of weight 0."""
+    """Open labelled rows, check them, and leave out rows of weight 0."""
     rows = LabelledRows.open(logits, labels, sample_weight)
     as_rows(rows)
     return rows if rows.weights is None or rows.weights.all() else rows.take(np.flatnonzero(rows.weights))

@@ -105,7 +105,7 @@ def gap_chart(check: Check, at: Indices) -> Chart:
     gaps = 100 * np.array([gap_of(sums.rows, sums.residuals[0], sums.squares[0]) for sums in labelled])
     low, high = (100 * limit for limit in check.gap_limits)
     tips = _tips(check, at, [f"{points(gap / 100)} points" for gap in gaps[:, 0]])
-    intervals = Intervals(at + 1.0, *gaps.T, method=_COLOURS[0], tips=tips)
+    intervals = Intervals((at + 1).astype(np.float64), *gaps.T, method=_COLOURS[0], tips=tips)
     return Chart(
         "Confidence minus accuracy",
         "Mean confidence minus accuracy, in percentage points, with 95% "
@@ -160,7 +160,7 @@ def _line(
     check: Check, at: Indices, values: Vector, label: str, words: list[str], colour: str = _COLOURS[0]
 ) -> Line:
     """Return a line through a number of some checks, whose tooltips are `words` with the date."""
-    return Line(at + 1.0, values, method=colour, label=label, tips=_tips(check, at, words))
+    return Line((at + 1).astype(np.float64), values, method=colour, label=label, tips=_tips(check, at, words))
 
 
 def _tips(check: Check, at: Indices, words: list[str]) -> list[str]:

@@ -193,7 +193,9 @@ def _draw_intervals(x: Scale, y: Scale, mark: Intervals, colour: str) -> Iterato
             ends = dict(zip(names, map(float, (at, at, low, high)), strict=True))
             yield element("line", class_="whisker", stroke=colour, **ends)
     centre = (mark.value, mark.at) if mark.flat else (mark.at, mark.value)
-    look = {"class_": "dot", "fill": colour, "r": 5} if mark.method else {"class_": "ring dot", "r": 6}
+    look: dict[str, Any] = {"class_": "dot", "fill": colour, "r": 5}
+    if not mark.method:
+        look = {"class_": "ring dot", "r": 6}
     yield from _circles(x, y, mark, *centre, **look)
 
 
