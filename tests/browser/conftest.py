@@ -1,13 +1,13 @@
 """A real browser. Where Chromium or Playwright is not installed, the tests say so and are skipped."""
 
 import shutil
+from functools import partial
 
 import pytest
 
 from temperance import compare
 from temperance.data import simulate
-from temperance.report.page import write_report
-from temperance.report.sections import Source
+from temperance.report.page import Source, write_report
 
 ARGUMENTS = ["--no-sandbox", "--disable-background-networking"]
 
@@ -47,11 +47,11 @@ def browser():
 
 
 @pytest.fixture
-def open_page(browser, report):
-    """Return a function that opens the report and its diagnostics; what goes wrong is collected."""
+def open_file(browser):
+    """Return a function that opens a page and its diagnostics; what goes wrong is collected."""
     contexts = []
 
-    def opened(**settings):
+    def opened(path, **settings):
         context = browser.new_context(**{"viewport": {"width": 1200, "height": 900}, **settings})
         contexts.append(context)
         page = context.new_page()
@@ -59,10 +59,17 @@ def open_page(browser, report):
         page.on("console", lambda message: page.troubles.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: page.troubles.append(str(error)))
         page.on("request", lambda request: page.requests.append(request.url))
-        page.goto(report[0].as_uri())
-        page.locator("#diagnostics > summary").click()
+        page.goto(path.as_uri())
+        for summary in page.locator("#diagnostics > summary").all():
+            summary.click()
         return page
 
     yield opened
     for context in contexts:
         context.close()
+
+
+@pytest.fixture
+def open_page(open_file, report):
+    """Return a function that opens the report on a screen."""
+    return partial(open_file, report[0])

@@ -27,22 +27,17 @@ def history(tmp_path_factory):
     return folder / "page.html"
 
 
-def test_the_table_of_checks_fits_on_a_phone(browser, history):
-    context = browser.new_context(**PHONE)
-    page = context.new_page()
-    page.goto(history.as_uri())
+def test_the_table_of_checks_fits_on_a_phone(open_file, history):
+    page = open_file(history, **PHONE)
     assert page.locator(".single td").count() >= 9 * 7
     assert page.locator(".scroll").evaluate_all(HIDDEN) <= 0
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    context.close()
 
 
-def test_a_comparison_fits_into_a_notebook(browser):
+def test_a_comparison_fits_into_a_notebook(open_file, tmp_path):
     task = simulate(300, 3, random_state=0)
     result = compare(task.logits, task.labels, methods=["ts", "bayes-bias"], folds=2, draws=5)
-    context = browser.new_context(viewport={"width": 980, "height": 800})
-    page = context.new_page()
-    page.set_content(f"<!doctype html><body>{result._repr_html_()}</body>")
+    (tmp_path / "cell.html").write_text(f"<!doctype html><body>{result._repr_html_()}</body>")
+    page = open_file(tmp_path / "cell.html", viewport={"width": 980, "height": 800})
     assert page.locator("td").count() == 3 * 4
     assert page.locator(".scroll").evaluate_all(HIDDEN) <= 0
-    context.close()

@@ -101,20 +101,9 @@ def task_page(tmp_path_factory):
 
 
 @pytest.fixture
-def open_task(browser, task_page):
+def open_task(open_file, task_page):
     """Return a function that opens the page of a task on a screen."""
-    contexts = []
-
-    def opened(name, screen):
-        contexts.append(browser.new_context(**screen))
-        page = contexts[-1].new_page()
-        page.goto(task_page(name)[0].as_uri())
-        page.locator("#diagnostics > summary").click()
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
+    return lambda name, screen: open_file(task_page(name)[0], **screen)
 
 
 @SCREENS
@@ -175,13 +164,8 @@ def test_the_box_has_the_colour_and_the_name_of_the_outcome(scheme, open_task, t
     assert len({outcome for outcome, _ in colours}) == len({colour for _, colour in colours}) >= 2
 
 
-def test_a_block_of_commands_is_copied(browser, task_page):
-    path, _ = task_page("two_classes")
-    context = browser.new_context(**DESK)
-    context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page = context.new_page()
-    page.goto(path.as_uri())
+def test_a_block_of_commands_is_copied(open_task):
+    page = open_task("two_classes", DESK | {"permissions": ["clipboard-read", "clipboard-write"]})
     page.get_by_role("button", name="Copy Shell").click()
     page.get_by_text("Copied").wait_for()
     assert page.evaluate("navigator.clipboard.readText()").startswith("temperance fit 'a file with")
-    context.close()

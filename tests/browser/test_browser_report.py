@@ -3,7 +3,7 @@
 import pytest
 from screens import DESK, PHONE
 
-from temperance.report.sections import SECTIONS
+from temperance.report.page import DIAGNOSTICS, SECTIONS
 
 pytestmark = pytest.mark.browser
 
@@ -13,7 +13,7 @@ LETTERING = ("svg .tick", "svg .label", ".legend")
 
 def sections(page):
     found = page.locator("section").all()
-    assert len(found) == len(SECTIONS)
+    assert len(found) == len(SECTIONS) + len(DIAGNOSTICS)
     return found
 
 

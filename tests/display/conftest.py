@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from matplotlib import pyplot
 
+from temperance import display, metrics
 from temperance.comparison import LearningCurve, compare
 from temperance.data import simulate
 
@@ -44,3 +45,20 @@ def curve():
     """Return a learning curve of two methods and two draws."""
     nll = {"ts": np.array([[0.6, 0.8], [0.5, 0.5]]), "lts": np.array([[9.0, 5.0], [0.4, 0.6]])}
     return LearningCurve((20, 50), nll, 0.9, 100)
+
+
+@pytest.fixture(scope="session")
+def displays(comparison, curve):
+    """Return one display of each kind, with the methods that the page shows."""
+    probs, right = np.tile([0.6, 0.7, 0.8, 0.9], 100), np.arange(400) % 3 > 0
+    gaps = metrics.evaluate(probs, right, by=np.arange(400) % 4, draws=10)
+    learnt = ("TemperatureDisplay", "ClassTemperatureDisplay")  # the page has the method of the verdict
+    shown = {
+        "LearningCurveDisplay": display.LearningCurveDisplay.from_curve(curve),
+        "GapsDisplay": display.GapsDisplay.from_evaluation(gaps),
+    }
+    for name in display.__all__:
+        if name not in shown:
+            methods = [[comparison.verdict.tried]] if name in learnt else []
+            shown[name] = getattr(display, name).from_comparison(comparison, *methods)
+    return shown

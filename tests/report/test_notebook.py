@@ -8,7 +8,7 @@ from markupsafe import escape
 
 from temperance import TemperatureScaling, compare
 from temperance.comparison.table import cells as cells_of
-from temperance.display.chart import metric_in_words
+from temperance.metrics import METRICS
 
 
 def test_a_fitted_calibrator_shows_what_it_has_learnt(fitted, method):
@@ -55,7 +55,7 @@ def test_an_evaluation_shows_each_metric_with_its_interval(shown):
     scores = shown["evaluation"]
     html = scores._repr_html_()
     for name, estimate in scores.items():
-        row = re.search(rf"<tr><th scope=\"row\">{metric_in_words(name)}</th>(.*?)</tr>", html).group(1)
+        row = re.search(rf"<tr><th scope=\"row\">{METRICS[name].label}</th>(.*?)</tr>", html).group(1)
         assert f"<td>{scores.shown(name, estimate.value)}</td>" in row
         assert np.isnan(estimate.low) or scores.shown(name, estimate.low) in row
     assert str(scores).splitlines()[0] in html

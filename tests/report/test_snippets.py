@@ -33,7 +33,7 @@ class Shrunk:
 def lines_of(methods, **options):
     result = compare(TASK.logits, TASK.labels, methods=methods, folds=2, draws=5, **options)
     assert result.recommended != "none"
-    return result, "\n".join(python_lines(result, Snippets()))
+    return result, "\n".join(python_lines(result, Snippets(), result.recommended))
 
 
 def pasted(lines, **names):
@@ -87,6 +87,6 @@ def test_the_demonstration_can_be_pasted(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     task = demo_task()
     result = compare(task.val_logits[:500], task.val_labels[:500], methods=["ts"], folds=2, draws=5)
-    lines = "\n".join(python_lines(result, demo_snippets()))
+    lines = "\n".join(python_lines(result, demo_snippets(), result.recommended))
     found = pasted(lines, logits=task.test_logits[:10])
     assert found["probs"].shape == (10, 10)

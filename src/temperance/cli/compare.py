@@ -21,7 +21,7 @@ from temperance.errors import InputError, Remedy, on_one_line
 if TYPE_CHECKING:
     from temperance.comparison import Comparison
     from temperance.data import RowFile
-    from temperance.report.sections import Source
+    from temperance.report.page import Source
     from temperance.report.snippets import Snippets
 
 EXAMPLES = """\b
@@ -85,7 +85,7 @@ def compare(
     from temperance.data import RowFile
     from temperance.data.rows_file import parts
     from temperance.files import sha256
-    from temperance.report.sections import Source
+    from temperance.report.page import Source
 
     fitted = rows.with_floor(RowFile.open(val, replace(reading, default_part="val")), output)
     files, names = {"validation": fitted}, fitted.class_names

@@ -11,17 +11,15 @@ DifferencesDisplay       the log loss (NLL) of all methods minus the lowest, row
 GapsDisplay              confidence minus accuracy by group, such as the hospital
 ======================== ==========================================================================
 
-The numbers are fields. A chart has limits, labels, a caption and marks; the HTML report draws the same chart
+A chart has limits, labels, a caption and marks; the HTML report draws the same chart
 without matplotlib. `plot(ax)` draws on the given axes, or on a new figure, and returns the axes.
 """
 
 from __future__ import annotations
 
-from temperance.display.by_group import GapsDisplay
-from temperance.display.learning import LearningCurveDisplay
+from temperance.display.losses import DifferencesDisplay, LearningCurveDisplay
 from temperance.display.map import MapDisplay
-from temperance.display.reliability import ClassReliabilityDisplay, ReliabilityDisplay
-from temperance.display.scores import DifferencesDisplay
+from temperance.display.reliability import ClassReliabilityDisplay, GapsDisplay, ReliabilityDisplay
 from temperance.display.temperature import ClassTemperatureDisplay, TemperatureDisplay
 
 __all__ = [

@@ -82,9 +82,8 @@ def draw_chart(ax: Axes, chart: Chart) -> None:
 
 def _set_axis(ax: Axes, name: str, axis: Axis) -> None:
     places, words = zip(*axis.tick_labels(), strict=True) if axis.tick_labels() else ((), ())
-    upright = name == "x" and len(words) > 15 and max(map(len, words)) > 1
     ax.set(**{f"{name}scale": "log" if axis.log else "linear", f"{name}label": axis.label})
-    getattr(ax, f"set_{name}ticks")(places, words, rotation=90 if upright else 0)
+    getattr(ax, f"set_{name}ticks")(places, words)
     getattr(ax, f"set_{name}ticks")([], minor=True)
     getattr(ax, f"set_{name}lim")(axis.limits)
 

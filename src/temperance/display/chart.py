@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core.arrays import Vector
-from temperance.metrics import METRICS
 
 WIDE, PANEL, SMALL = 7.0, 5.2, 3.4
 """Widths in inches: a single figure, one of two side by side, and one of many."""
@@ -45,10 +44,9 @@ class Axis:
     ticks: tuple[tuple[float, str], ...] | None = None
 
     @classmethod
-    def of_names(cls, label: str, names: Sequence[str], *, downwards: bool = False) -> Axis:
-        """Return an axis with a name at each of the places 0, 1, 2, ..."""
-        ends = (-0.6, len(names) - 0.4)
-        return cls(label, ends[::-1] if downwards else ends, ticks=tuple(enumerate(names)))
+    def of_names(cls, label: str, names: Sequence[str]) -> Axis:
+        """Return an axis with a name at each of the places 0, 1, 2, ..., from the top down."""
+        return cls(label, (len(names) - 0.4, -0.6), ticks=tuple(enumerate(names)))
 
     def tick_labels(self) -> list[tuple[float, str]]:
         """Return the positions of the ticks, and their labels."""
@@ -274,14 +272,3 @@ def shorten(name: str, most: int) -> str:
         return name
     kept = (most - 1) // 3
     return f"{name[: most - 1 - kept]}\N{HORIZONTAL ELLIPSIS}{name[len(name) - kept :]}"
-
-
-def metric_in_words(metric: str) -> str:
-    """Return the name of a metric as text; the user's own metrics keep their names.
-
-    Examples
-    --------
-    >>> metric_in_words("smooth_ece"), metric_in_words("my_metric")
-    ('smooth ECE', 'my metric')
-    """
-    return METRICS[metric].label if metric in METRICS else metric.replace("_", " ")

@@ -1,10 +1,10 @@
-"""Reliability diagrams: how often predictions of a given confidence are correct, overall and by class."""
+"""How often predictions of a given confidence are correct: overall, by class, and by group of rows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from temperance.calibrators import UNCALIBRATED, method_style
 from temperance.comparison import Comparison
 from temperance.comparison.result import MIN_ROWS
-from temperance.display.base import Display, before_and_after, weights_of
+from temperance.display.base import Display, chosen
 from temperance.display.chart import (
     PANEL,
     SMALL,
+    WIDE,
     Axis,
     Band,
     Bars,
@@ -24,13 +25,18 @@ from temperance.display.chart import (
     Line,
     Mark,
     Rule,
+    robust_limits,
     shorten,
 )
-from temperance.errors import InputError, percent
-from temperance.metrics import Reliability, reliability
+from temperance.errors import InputError, on_one_line, percent
+from temperance.metrics import Evaluation, Reliability, reliability
 from temperance.metrics.bins import binned, check_bins
-from temperance.metrics.predictions import check_fraction
+from temperance.metrics.by_group import CalibrationByGroup
 
+if TYPE_CHECKING:
+    from temperance.monitoring import Check
+
+MAX_DRAWN_VALUES = 30  # a figure has room for so many: the values with the most evidence of a gap
 MIN_BIN_ROWS = 5  # with fewer rows, the share is mostly 0 or 1
 _MAX_NAME = 32  # letters, so that a title has two lines at most
 _TALL = 4.6  # inches: leaves room on the page beside and below it
@@ -68,35 +74,27 @@ class ReliabilityDisplay(Display):
         name: str = "classifier",
         bins: int = 15,
         strategy: str = "width",
-        level: float = 0.95,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Bin the rows of one classifier, with the options of `metrics.reliability`."""
-        diagram = reliability(
-            probs, labels, bins=bins, strategy=strategy, level=level, sample_weight=sample_weight
-        )
+        diagram = reliability(probs, labels, bins=bins, strategy=strategy, sample_weight=sample_weight)
         return cls({name: diagram})
 
     @classmethod
     def from_comparison(
-        cls,
-        comparison: Comparison,
-        methods: Sequence[str] | None = None,
-        *,
-        bins: int | None = None,
-        level: float = 0.95,
+        cls, comparison: Comparison, methods: Sequence[str] | None = None, *, bins: int | None = None
     ) -> Self:
         """Bin the test rows of some methods: by default the classifier itself and the method of the verdict.
 
         By default it uses the bins of the comparison, so the figure shows its calibration error.
         """
         bins = check_bins(comparison.settings["bins"] if bins is None else bins)
-        level, weights = check_fraction("level", level), weights_of(comparison)
-        diagrams = {}
-        for name in before_and_after(comparison, methods):
+        rows, diagrams = comparison.judged, {}
+        weights = np.ones(len(rows)) if rows.weights is None else rows.weights
+        for name in _before_and_after(comparison, methods):
             result = comparison.results[name]
             correct = result.correct.astype(np.float64)
-            diagrams[name] = binned(result.confidence, correct, weights, bins, "width", level)
+            diagrams[name] = binned(result.confidence, correct, weights, bins)
         return cls(diagrams)
 
     def chart(self) -> Chart:
@@ -152,12 +150,6 @@ class ClassReliabilityDisplay(Display):
     diagrams: dict[str, Reliability]
     two_classes: bool = False
 
-    @property
-    def base_rate(self) -> float:
-        """The share of the rows, by weight, that are of the class."""
-        diagram = next(iter(self.diagrams.values()))
-        return float(diagram.share @ np.nan_to_num(diagram.accuracy))
-
     @classmethod
     def from_comparison(
         cls, comparison: Comparison, methods: Sequence[str] | None = None, *, column: int | None = None
@@ -175,7 +167,7 @@ class ClassReliabilityDisplay(Display):
             raise InputError(f"column must be a class with enough test rows, {columns}; found {column}.")
         diagrams = {
             name: comparison.results[name].class_reliability[column]
-            for name in before_and_after(comparison, methods)
+            for name in _before_and_after(comparison, methods)
         }
         names, n_classes = comparison.class_names, comparison.results[UNCALIBRATED].scores.n_classes
         return cls(column, str(column) if names is None else names[column], diagrams, n_classes == 2)
@@ -194,11 +186,68 @@ class ClassReliabilityDisplay(Display):
             x, y = Axis("probability of the class", (0.0, 1.0)), Axis("share of the class", (0.0, 1.0))
             return Chart(f"Class {short}", caption, x, y, marks, (SMALL, SMALL))
         ends = [one[_drawn_bins(d)] for d in self.diagrams.values() for one in (d.confidence, d.high)]
-        top = max(self.base_rate, *(float(values.max()) for values in ends))
+        one = next(iter(self.diagrams.values()))
+        base_rate = float(one.share @ np.nan_to_num(one.accuracy))
+        top = max(base_rate, *(float(values.max()) for values in ends))
         limits = (0.0, 1.0 if top > _MOST else 1.05 * top)
-        marks.append(Rule(self.base_rate, label=f"base rate {percent(self.base_rate)}"))
+        marks.append(Rule(base_rate, label=f"base rate {percent(base_rate)}"))
         x, y = Axis(f"P(class {short})", limits), Axis(f"share of class {short}", limits)
         return Chart(f"Class {short}", caption, x, y, marks, (PANEL, _TALL))
+
+
+@dataclass(frozen=True, eq=False)
+class GapsDisplay(Display):
+    """The gap of each value of `by`, the largest first.
+
+    Attributes
+    ----------
+    by_group : CalibrationByGroup
+        The gaps with their intervals; of more than 30, those with the most evidence are drawn.
+
+    Examples
+    --------
+    >>> from temperance.metrics import evaluate
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.uniform(0.5, 1, 2000)
+    >>> hospital = np.repeat(["A", "B"], 1000)
+    >>> right = rng.uniform(size=2000) < p - 0.1 * (hospital == "B")
+    >>> display = GapsDisplay.from_evaluation(evaluate(p, right, by=hospital, draws=20))
+    >>> [label for _, label in display.chart().y.tick_labels()]
+    ['B', 'A']
+    """
+
+    by_group: CalibrationByGroup
+
+    @classmethod
+    def from_evaluation(cls, evaluation: Evaluation | Check) -> Self:
+        """Use the gaps of an evaluation with `by`, or of a check."""
+        if evaluation.by_group is None:
+            raise InputError("the evaluation has no values of `by`. Pass by=... to evaluate.")
+        return cls(evaluation.by_group)
+
+    def chart(self) -> Chart:
+        """Return one dot with its interval per value, and a line at 0, where confidence equals accuracy."""
+        shown = sorted(self.by_group.values[:MAX_DRAWN_VALUES], key=lambda one: -one.gap.value)
+        gap, low, high = 100 * np.array([[one.gap.value, one.gap.low, one.gap.high] for one in shown]).T
+        tips = [
+            f"{one.value}: {a:+.1f} points ({b:+.1f} to {c:+.1f})"
+            for one, a, b, c in zip(shown, gap, low, high, strict=True)
+        ]
+        at = np.arange(len(shown), dtype=np.float64)
+        return Chart(
+            "Gap by group",
+            "Confidence minus accuracy with its interval: above 0 is overconfident. " + self.by_group.words,
+            Axis("confidence minus accuracy, in points", robust_limits(gap, low, high, keep=[0.0])),
+            Axis.of_names("", [on_one_line(one.value)[:30] for one in shown]),
+            [Rule(0.0, upright=True), Intervals(at, gap, low, high, flat=True, tips=tips)],
+            (WIDE, 1.2 + 0.25 * len(shown)),
+        )
+
+
+def _before_and_after(comparison: Comparison, methods: Sequence[str] | None) -> list[str]:
+    """Return the given methods; by default the classifier itself and the method of the verdict."""
+    tried = comparison.verdict.tried
+    return chosen(methods or [UNCALIBRATED, *([tried] if tried else [])], comparison.results)
 
 
 def _drawn_bins(diagram: Reliability) -> NDArray[np.bool_]:

@@ -23,15 +23,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temperance.calibrators import UNCALIBRATED, Calibrator, method_style
+from temperance.calibrators.estimator import model_of
 from temperance.calibrators.hnlts import log_normalised_entropy
-from temperance.calibrators.single_temperature import fit_single_temperature
+from temperance.calibrators.single_temperature import SingleTemperatureFit, fit_single_temperature
 from temperance.comparison import Comparison
 from temperance.comparison.rows import LabelledRows, widened
 from temperance.core.arrays import Indices, Matrix, Vector
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import FitData
 from temperance.core.predictors import TEMPERATURE_MAX, TEMPERATURE_MIN
-from temperance.display.base import Display, fitted_calibrators, with_temperature
+from temperance.display.base import Display, chosen
 from temperance.display.chart import (
     WIDE,
     Axis,
@@ -41,23 +42,19 @@ from temperance.display.chart import (
     Line,
     Mark,
     Rule,
-    outside,
     robust_limits,
     shorten,
 )
-from temperance.display.map import has_map
 from temperance.inputs.validation import check_labelled_rows
 from temperance.metrics.bins import check_bins
-from temperance.metrics.predictions import check_fraction, check_integer
 
 MIN_ROWS = 10  # per group: fewer hardly constrain a temperature
-_COPIED_ROWS = 4096  # at a time
+MAX_CLASSES = 30  # in a figure
 _MAX_POINTS = 400
 _RARE = 0.01  # largest share of the rows, or of a method's temperatures, outside the axes
 _NEAR = 2.3  # in log T, a factor of 10: values this close to the best temperatures are always shown
-_MAX_OUTSIDE = 0.05  # largest share of a method's values beyond the edges that needs no mention
-MAX_LETTERS = 72  # of all class names that fit below the axis; tooltips have the full names
-_MAX_NAME = 20  # letters of a class name beside the axis
+_MAX_NAME = 20  # letters of a class name beside the axis; tooltips have the full names
+_AFTER_A_MAP = "A T that acts after a map of probabilities, as in bayes, need not follow the circles."
 IDENTIFIED_RATIO = 10.0
 """Ratio of the ends of an interval above which a best temperature is not identified.
 
@@ -73,46 +70,54 @@ def as_rows(rows: LabelledRows) -> LogitRows:
     return found
 
 
-def weighted_rows(rows: LabelledRows) -> NDArray[np.intp]:
-    """Return the indices of the rows whose weight is not 0."""
-    return np.arange(len(rows)) if rows.weights is None else np.flatnonzero(rows.weights)
+def rows_with_weight(logits: Any, labels: ArrayLike, sample_weight: ArrayLike | None) -> LabelledRows:
+    """Open labelled rows, check them, and leave out rows of weight 0."""
+    rows = LabelledRows.open(logits, labels, sample_weight)
+    as_rows(rows)
+    return rows if rows.weights is None or rows.weights.all() else rows.take(np.flatnonzero(rows.weights))
+
+
+def fit_best(rows: LabelledRows) -> SingleTemperatureFit:
+    """Fit the best single temperature of all rows."""
+    data = FitData(LogitRows(rows.logits, rows.labels), rows.weights)
+    return fit_single_temperature(data, exact=True)
 
 
 def best_temperatures(
-    rows: LabelledRows, groups: Sequence[NDArray[np.intp]], level: float
+    rows: LabelledRows, groups: Sequence[NDArray[np.intp]]
 ) -> tuple[NDArray[np.intp], Matrix]:
     """Return which groups identify their best temperature, and these temperatures with their intervals."""
     fits = []
     for group in groups:
-        if len(group) <= len(rows) // 2:
-            part = rows.take(np.sort(group))  # sorted: a memory map is read in order
-        else:  # a large group is not copied: all rows, with weight 0 for the others
-            weights = np.zeros(len(rows))
-            weights[group] = 1.0 if rows.weights is None else rows.weights[group]
-            part = LabelledRows(rows.logits, rows.labels, weights)
-        data = FitData(LogitRows(part.logits, part.labels), part.weights)
-        fit = fit_single_temperature(data, exact=True)
+        fit = fit_best(rows.take(np.sort(group)))  # sorted: a memory map is read in order
         covariance = fit.solution.covariance
         # At a bound the solver keeps T fixed and returns a variance of 0, which means: not identified.
         error = np.sqrt((0.0 if covariance is None else float(covariance[0, 0])) or np.nan)
         fits.append((np.log(fit.temperature), np.inf if fit.degeneracy is not None else error))
     centre, error = np.array(fits).reshape(-1, 2).T
-    half = NormalDist().inv_cdf((1 + level) / 2) * error
+    half = NormalDist().inv_cdf(0.975) * error
     bounds = np.log([TEMPERATURE_MIN, TEMPERATURE_MAX])
     best = np.exp(np.stack([centre, *np.clip([centre - half, centre + half], *bounds)]))
     known = np.flatnonzero(best[2] < IDENTIFIED_RATIO * best[1])
     return known, best[:, known]
 
 
-def single_temperature(rows: LogitRows, weights: Vector | None) -> float:
-    """Return the best temperature of all rows."""
-    return fit_single_temperature(FitData(rows, weights), exact=True).temperature
-
-
 def temperatures(calibrator: Calibrator, rows: LabelledRows, index: NDArray[np.intp]) -> Vector:
-    """Return T of some of the rows, copying few at a time."""
-    parts = np.array_split(index, -(-len(index) // _COPIED_ROWS))
-    return np.concatenate([np.asarray(calibrator.temperature(widened(rows.logits[part]))) for part in parts])
+    """Return T of some of the rows."""
+    return np.asarray(calibrator.temperature(widened(rows.logits[index])))
+
+
+def _calibrators(comparison: Comparison, methods: Sequence[str] | None) -> dict[str, Any]:
+    return {name: comparison.results[name].calibrator for name in chosen(methods, comparison.results)}
+
+
+def _with_temperature(calibrators: Mapping[str, Calibrator]) -> dict[str, Calibrator]:
+    """Leave out methods without T(z): ETS, and the classifier itself."""
+    return {
+        name: calibrator
+        for name, calibrator in calibrators.items()
+        if isinstance(calibrator, Calibrator) and model_of(calibrator).temperature_quantiles is not None
+    }
 
 
 class BestTemperatures(Display):
@@ -122,25 +127,8 @@ class BestTemperatures(Display):
     low: Vector
     high: Vector
     single: float
-    mapped: tuple[str, ...]
 
-    def after_a_map(self) -> str:
-        """Return a sentence about the methods whose T acts after a map of probabilities."""
-        labels = ", ".join(method_style(name).label for name in self.mapped)
-        if not labels:
-            return ""
-        return f" T acts after a map of probabilities, so dots need not follow the circles: {labels}."
-
-    def beyond_the_edges(self, values: Mapping[str, Vector], limits: tuple[float, float]) -> str:
-        """Return a sentence about methods with more than a few temperatures outside the figure."""
-        labels = [
-            method_style(name).label
-            for name, temperatures in values.items()
-            if len(temperatures) and outside(temperatures, limits).mean() > _MAX_OUTSIDE
-        ]
-        return f" Partly beyond the edges: {', '.join(labels)}." if labels else ""
-
-    def best(self, at: Vector, group: str, rows: Sequence[str], *, flat: bool = False) -> Intervals:
+    def best(self, at: Vector, group: str, rows: Sequence[str], *, flat: bool) -> Intervals:
         """Return the best temperatures at positions along x, or along y if their intervals are `flat`."""
         ends = zip(rows, self.optimum, self.low, self.high, strict=True)
         tips = [f"{words}: best T {t:.3g} ({low:.3g} to {high:.3g})" for words, t, low, high in ends]
@@ -177,8 +165,6 @@ class TemperatureDisplay(BestTemperatures):
         Best single temperature of the bin's rows, and its interval.
     single : float
         Best single temperature of all rows.
-    mapped : tuple of str
-        The methods whose T acts after a map of probabilities.
     unidentified : int
         Number of bins that are left out, such as those whose rows are all correct.
 
@@ -203,7 +189,6 @@ class TemperatureDisplay(BestTemperatures):
     low: Vector
     high: Vector
     single: float
-    mapped: tuple[str, ...] = ()
     unidentified: int = 0
 
     @classmethod
@@ -213,9 +198,8 @@ class TemperatureDisplay(BestTemperatures):
         logits: Any,
         labels: ArrayLike,
         *,
-        bins: int = 20,
+        bins: int = 10,
         strategy: str = "mass",
-        level: float = 0.95,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Compute from fitted calibrators and labelled rows, preferably of a test set.
@@ -231,40 +215,35 @@ class TemperatureDisplay(BestTemperatures):
         strategy : "mass" or "width"
             Bins with about the same number of rows, or of equal width in log entropy, as in the paper. Of the
             latter, bins with fewer than 10 rows are left out.
-        level : float
-            Level of the intervals, per bin.
         """
-        bins, level = check_bins(bins, strategy), check_fraction("level", level)
-        fits = with_temperature(calibrators)
-        labelled = LabelledRows.open(logits, labels, sample_weight)
-        index, rows = weighted_rows(labelled), as_rows(labelled)
-        entropy = log_normalised_entropy(rows)
-        order = index[np.argsort(entropy[index], kind="stable")]
+        bins = check_bins(bins, strategy)
+        fits, rows = _with_temperature(calibrators), rows_with_weight(logits, labels, sample_weight)
+        entropy = log_normalised_entropy(LogitRows(rows.logits, rows.labels))
+        order = np.argsort(entropy, kind="stable")
         sample = order[np.linspace(0, len(order) - 1, min(len(order), _MAX_POINTS)).astype(np.intp)]
         groups = _entropy_groups(order, entropy[order], bins, strategy)
-        known, (optimum, low, high) = best_temperatures(labelled, groups, level)
+        known, (optimum, low, high) = best_temperatures(rows, groups)
         shown = [groups[i] for i in known]
-        w = labelled.weights
+        w = rows.weights
         return cls(
             entropy[sample],
-            {name: temperatures(cal, labelled, sample) for name, cal in fits.items()},
-            np.array([np.average(entropy[g], weights=None if w is None else w[g]) for g in shown]),
+            {name: temperatures(calibrator, rows, sample) for name, calibrator in fits.items()},
+            np.array(
+                [np.average(entropy[group], weights=None if w is None else w[group]) for group in shown]
+            ),
             np.array([len(group) for group in shown], np.intp),
             optimum,
             low,
             high,
-            single_temperature(rows, w),
-            tuple(name for name, calibrator in fits.items() if has_map(calibrator)),
+            fit_best(rows).temperature,
             len(groups) - len(shown),
         )
 
     @classmethod
-    def from_comparison(
-        cls, comparison: Comparison, methods: Sequence[str] | None = None, *, bins: int = 20
-    ) -> Self:
+    def from_comparison(cls, comparison: Comparison, methods: Sequence[str] | None = None) -> Self:
         """Compute from the test rows and the calibrators of some methods, by default of all with a T."""
-        fits, rows = fitted_calibrators(comparison, methods), comparison.judged
-        return cls.from_calibrators(fits, rows.logits, rows.labels, bins=bins, sample_weight=rows.weights)
+        fits, rows = _calibrators(comparison, methods), comparison.judged
+        return cls.from_calibrators(fits, rows.logits, rows.labels, sample_weight=rows.weights)
 
     def chart(self) -> Chart:
         """Return the rows' temperatures as dots with a line through them, and the best of each bin on top."""
@@ -280,34 +259,28 @@ class TemperatureDisplay(BestTemperatures):
 
     def chart_of(self, marks: Sequence[Mark], values: Sequence[Vector]) -> Chart:
         """Return a chart with the best temperatures on top of some marks, whose temperatures are `values`."""
-        limits = self.limits(values)
+        # All bins, and all rows except a few that are far from the others.
+        entropies = robust_limits(self.log_entropy, rare=_RARE, reach=0.5, keep=self.centre)
         return Chart(
             "Temperature by entropy",
-            self._in_words(limits),
-            Axis("sure ← log entropy, log(H / log K) → unsure", self._entropy_limits()),
-            Axis("temperature T", limits, log=True),
-            [*marks, self.best(self.centre, "bin", [f"{n:,} rows" for n in self.count])],
+            self._in_words(),
+            Axis("sure ← log entropy, log(H / log K) → unsure", entropies),
+            Axis("temperature T", self.limits(values), log=True),
+            [*marks, self.best(self.centre, "bin", [f"{n:,} rows" for n in self.count], flat=False)],
         )
 
-    def _entropy_limits(self) -> tuple[float, float]:
-        """Return limits that contain all bins, and all rows except a few that are far from the others."""
-        return robust_limits(self.log_entropy, rare=_RARE, reach=0.5, keep=self.centre)
-
-    def _in_words(self, limits: tuple[float, float]) -> str:
+    def _in_words(self) -> str:
         words = f"The best single temperature of these rows is {self.single:.3g}."
         if len(self.optimum) > 1:
             low, high = f"{self.optimum[0]:.3g}", f"{self.optimum[-1]:.3g}"
             words += f" By entropy it goes from {low} (confident rows) to {high} (uncertain rows)."
         words += (
             " Circles: the best temperature of each bin of rows, with its interval. A method whose dots "
-            f"follow the circles has learned the dependence on the entropy.{self.after_a_map()}"
+            f"follow the circles has learned the dependence on the entropy. {_AFTER_A_MAP}"
         )
         if self.unidentified:
             words += f" Bins without an identified best temperature are not drawn: {self.unidentified}."
-        beyond = int(outside(self.log_entropy, self._entropy_limits()).sum())
-        if beyond:
-            words += f" Rows beyond the edges: {beyond} of {len(self.log_entropy)}."
-        return words + self.beyond_the_edges(self.temperature, limits)
+        return words
 
 
 def _entropy_groups(
@@ -337,8 +310,7 @@ class ClassTemperatureDisplay(BestTemperatures):
     ----------
     classes, count : arrays of shape (C,)
         Classes with at least 10 rows that identify a best temperature, in the order of that temperature, and
-        their number of rows. With more than `most` classes, only those that differ most from the best single
-        temperature.
+        their number of rows; of more than 30, those that differ most from the best single temperature.
     optimum, low, high : arrays of shape (C,)
         Best single temperature of the rows of the class, and its interval.
     mean : dict from name to array of shape (C,)
@@ -349,8 +321,6 @@ class ClassTemperatureDisplay(BestTemperatures):
         K; if it is larger than C, some classes are left out.
     names : sequence of str
         Names of all K classes; None where they have none.
-    mapped : tuple of str
-        The methods whose T acts after a map of probabilities.
 
     Examples
     --------
@@ -372,7 +342,6 @@ class ClassTemperatureDisplay(BestTemperatures):
     single: float
     n_classes: int
     names: Sequence[str] | None = None
-    mapped: tuple[str, ...] = ()
 
     def name(self, column: int) -> str:
         """Return the name of a class."""
@@ -385,95 +354,73 @@ class ClassTemperatureDisplay(BestTemperatures):
         logits: Any,
         labels: ArrayLike,
         *,
-        most: int = 30,
-        level: float = 0.95,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Compute from fitted calibrators and labelled rows, preferably of a test set.
 
-        Parameters
-        ----------
-        calibrators, logits, labels, level, sample_weight
-            As for `TemperatureDisplay.from_calibrators`.
-        most : int
-            Largest number of classes to show.
+        The parameters are as for `TemperatureDisplay.from_calibrators`.
         """
-        most, level = check_integer("most", most, 1), check_fraction("level", level)
-        fits, labelled = with_temperature(calibrators), LabelledRows.open(logits, labels, sample_weight)
-        index, rows = weighted_rows(labelled), as_rows(labelled)
-        single = single_temperature(rows, labelled.weights)
-        own = labelled.labels[index]
-        ends = np.bincount(own, minlength=rows.n_classes).cumsum()[:-1]
-        parts = np.split(index[np.argsort(own, kind="stable")], ends)
-        groups = {k: part for k, part in enumerate(parts) if len(part) >= MIN_ROWS}
-        known, best = best_temperatures(labelled, list(groups.values()), level)
-        shown = np.argsort(-np.abs(np.log(best[0] / single)), kind="stable")[:most]
+        fits, rows = _with_temperature(calibrators), rows_with_weight(logits, labels, sample_weight)
+        single = fit_best(rows).temperature
+        order = np.argsort(rows.labels, kind="stable")
+        starts = np.flatnonzero(np.diff(rows.labels[order])) + 1
+        groups = [group for group in np.split(order, starts) if len(group) >= MIN_ROWS]
+        known, best = best_temperatures(rows, groups)
+        shown = np.argsort(-np.abs(np.log(best[0] / single)), kind="stable")[:MAX_CLASSES]
         shown = shown[np.argsort(best[0, shown], kind="stable")]
         optimum, low, high = best[:, shown]
-        classes = np.array(list(groups), np.intp)[known[shown]]
+        groups = [groups[i] for i in known[shown]]
+        mean: dict[str, list[float]] = {name: [] for name in fits}
+        for part in map(rows.take, groups):
+            for name, calibrator in fits.items():
+                own = calibrator.temperature(widened(part.logits))
+                mean[name].append(float(np.average(own, weights=part.weights)))
         return cls(
-            classes,
-            np.array([len(groups[k]) for k in classes], np.intp),
+            np.array([rows.labels[group[0]] for group in groups], np.intp),
+            np.array([len(group) for group in groups], np.intp),
             optimum,
             low,
             high,
-            {
-                name: np.array([_mean_temperature(cal, labelled, groups[k]) for k in classes], np.float64)
-                for name, cal in fits.items()
-            },
+            {name: np.array(values) for name, values in mean.items()},
             single,
-            rows.n_classes,
+            rows.logits.shape[1],
             next((c.class_names_ for c in calibrators.values() if hasattr(c, "class_names_")), None),
-            tuple(name for name, calibrator in fits.items() if has_map(calibrator)),
         )
 
     @classmethod
-    def from_comparison(
-        cls, comparison: Comparison, methods: Sequence[str] | None = None, *, most: int = 30
-    ) -> Self:
+    def from_comparison(cls, comparison: Comparison, methods: Sequence[str] | None = None) -> Self:
         """Compute from the test rows and the calibrators of some methods, by default of all with a T."""
-        fits, rows = fitted_calibrators(comparison, methods), comparison.judged
-        found = cls.from_calibrators(fits, rows.logits, rows.labels, most=most, sample_weight=rows.weights)
+        fits, rows = _calibrators(comparison, methods), comparison.judged
+        found = cls.from_calibrators(fits, rows.logits, rows.labels, sample_weight=rows.weights)
         return replace(found, names=comparison.class_names)
 
-    def chart(self, *, flat: bool = True) -> Chart:
-        """Return the best temperature of each class with its interval, and the methods' means.
-
-        The classes are along y, or along x if not `flat`.
-        """
-        at, count = np.arange(len(self.classes), dtype=np.float64), len(self.classes)
-        limits = self.limits(list(self.mean.values()))
+    def chart(self) -> Chart:
+        """Return the best temperature of each class with its interval, and the methods' means, by class."""
+        count, limits = len(self.classes), self.limits(list(self.mean.values()))
+        at = np.arange(count, dtype=np.float64)
         rows = [f"class {self.name(k)}, {n} rows" for k, n in zip(self.classes, self.count, strict=True)]
-        marks = [*self.rules(limits, upright=flat), self.best(at, "class", rows, flat=flat)]
-        varying = [name for name in self.mean if not self._constant(name)]
+        marks = [*self.rules(limits, upright=True), self.best(at, "class", rows, flat=True)]
+        varying = [name for name, mean in self.mean.items() if not _constant(mean)]
         asides = dict(zip(varying, np.linspace(-0.3, 0.3, len(varying)), strict=True))  # side by side
-        marks += [self._means(name, at + asides.get(name, 0.0), flat) for name in self.mean]
-        letters = _MAX_NAME if flat else max(3, MAX_LETTERS // max(count, 1))
-        names = [shorten(self.name(k), letters) for k in self.classes]
-        label = "true class" if count == self.n_classes else f"true class ({count} of {self.n_classes})"
-        classes = Axis.of_names(label, names, downwards=flat)
-        temperature = Axis("temperature T", limits, log=True)
-        x, y = (temperature, classes) if flat else (classes, temperature)
-        size = (WIDE, 1.2 + 0.3 * max(count, 3) if flat else 4.0)
-        caption = self._in_words() + self.beyond_the_edges(self.mean, limits)
-        return Chart("Temperature by true class", caption, x, y, marks, size)
-
-    def _means(self, name: str, at: Vector, flat: bool) -> Mark:
-        """Return one dot per class, or a line if the method has one temperature for all of them."""
-        label, values = method_style(name).label, self.mean[name]
-        if self._constant(name):
-            return Rule(float(values[0]), upright=flat, method=name, label=f"{label}: T = {values[0]:.3g}")
-        tips = [
-            f"{label}, class {self.name(k)}: mean T {t:.3g}"
-            for k, t in zip(self.classes, values, strict=True)
-        ]
-        x, y = (values, at) if flat else (at, values)
-        return Dots(x, y, method=name, label=label, tips=tips)
-
-    def _constant(self, name: str) -> bool:
-        """Say whether a method has one temperature for all classes."""
-        values = self.mean[name]
-        return len(values) > 1 and bool(np.ptp(values) < 1e-9 * values[0])
+        for name, mean in self.mean.items():
+            label = method_style(name).label
+            if _constant(mean):
+                words = f"{label}: T = {mean[0]:.3g}"
+                marks.append(Rule(float(mean[0]), upright=True, method=name, label=words))
+            else:
+                pairs = zip(self.classes, mean, strict=True)
+                tips = [f"{label}, class {self.name(k)}: mean T {t:.3g}" for k, t in pairs]
+                marks.append(Dots(mean, at + asides[name], method=name, label=label, tips=tips))
+        names = [shorten(self.name(k), _MAX_NAME) for k in self.classes]
+        all_classes = "true class" if count == self.n_classes else f"true class ({count} of {self.n_classes})"
+        return Chart(
+            "Temperature by true class",
+            self._in_words(),
+            Axis("temperature T", limits, log=True),
+            Axis.of_names(all_classes, names),
+            marks,
+            (WIDE, 1.2 + 0.3 * max(count, 3)),
+        )
 
     def _in_words(self) -> str:
         words, count = f"The best single temperature of these rows is {self.single:.3g}.", len(self.classes)
@@ -485,7 +432,7 @@ class ClassTemperatureDisplay(BestTemperatures):
             )
         words += (
             " Circles: the best temperature of the rows of each class, with its interval; coloured dots and "
-            f"lines: the mean temperature of a method.{self.after_a_map()}"
+            f"lines: the mean temperature of a method. {_AFTER_A_MAP}"
         )
         if count < self.n_classes:
             words += (
@@ -495,6 +442,6 @@ class ClassTemperatureDisplay(BestTemperatures):
         return words
 
 
-def _mean_temperature(calibrator: Calibrator, rows: LabelledRows, group: Indices) -> float:
-    weights = None if rows.weights is None else rows.weights[group]
-    return float(np.average(temperatures(calibrator, rows, group), weights=weights))
+def _constant(values: Vector) -> bool:
+    """Say whether a method has one temperature for all of several classes."""
+    return len(values) > 1 and bool(np.ptp(values) < 1e-9 * values[0])

@@ -10,16 +10,14 @@ from markupsafe import Markup
 from temperance.calibrators import CALIBRATORS
 from temperance.core.arrays import Indices, Vector
 from temperance.display import GapsDisplay
-from temperance.display.chart import WIDE, Axis, Chart, Intervals, Line, Mark, Rule, robust_limits
+from temperance.display.chart import WIDE, Axis, Chart, Intervals, Line, Rule, robust_limits
 from temperance.files import write_atomically
 from temperance.monitoring import Check
 from temperance.monitoring.gaps import gap_of
-from temperance.monitoring.history import Record
 from temperance.monitoring.words import e_value, points
 from temperance.report.markup import element, html_document, joined, table
 from temperance.report.svg import figure
 
-MAX_LISTED = 100  # checks in the table, the last ones
 MAX_SHARES = 5  # classes in the figure
 MAX_DATES = 6  # on the axis
 MIN_E_VALUE, MAX_E_VALUE = 1e-6, 1e9  # in the figure
@@ -60,32 +58,25 @@ def render_history(check: Check, *, title: str = "Checks of a calibrator") -> st
 
 
 def _table(check: Check) -> Markup:
-    shown = check.records[-MAX_LISTED:]
-    first = len(check.records) - len(shown)
-    some = f", the last {len(shown)} of {len(check.records)}" if first else ""
-    rows = [_row(number, record) for number, record in enumerate(shown, first + 1)]
+    """List the checks, the newest first."""
+    rows = []
+    for number, record in enumerate(check.records, 1):
+        date = joined([element("time", record.date[:10]), " ", record.date[11:16]])
+        n_rows, found = record.predictions.rows, ["", "", "", ""]
+        sums = record.labelled
+        if sums is not None:
+            n_rows, (gap, low, high) = sums.rows, gap_of(sums.rows, sums.residuals[0], sums.squares[0])
+            found = [
+                f"{100 * sums.confidence / sums.rows:.1f}",
+                f"{100 * sums.accuracy:.1f}",
+                f"{points(gap)} ({points(low)} to {points(high)})",
+                e_value(record.log_e),
+            ]
+        name = f"{number} {record.name}".strip()
+        rows.append([name, date, f"{n_rows:,.0f}", *found, record.action])
     counted = "groups" if check.groups else "rows"
     head = ["check", "date", counted, "conf., %", "acc., %", "gap", "e-value", "advice"]
-    return table(head, rows[::-1], f"Newest first{some}")
-
-
-def _row(number: int, record: Record) -> list[str]:
-    date = joined([element("time", record.date[:10]), " ", record.date[11:16]])
-    name = f"{number} {record.name}".strip()
-    sums = record.labelled
-    if sums is None:
-        return [name, date, f"{record.predictions.rows:,.0f}", "", "", "", "", record.action]
-    gap, low, high = gap_of(sums.rows, sums.residuals[0], sums.squares[0])
-    return [
-        name,
-        date,
-        f"{sums.rows:,.0f}",
-        f"{100 * sums.confidence / sums.rows:.1f}",
-        f"{100 * sums.accuracy:.1f}",
-        f"{points(gap)} ({points(low)} to {points(high)})",
-        e_value(record.log_e),
-        record.action,
-    ]
+    return table(head, rows[::-1], "Newest first")
 
 
 def evidence_chart(check: Check, at: Indices) -> Chart:
@@ -93,11 +84,8 @@ def evidence_chart(check: Check, at: Indices) -> Chart:
     logs = np.array([check.records[i].log_e for i in at])
     values = np.exp(np.clip(logs, np.log(MIN_E_VALUE), np.log(MAX_E_VALUE)))
     alarm = 1 / check.alpha
-    tips = [f"{_told(check, i)}: e-value {e_value(log)}" for i, log in zip(at.tolist(), logs, strict=True)]
-    marks: list[Mark] = [
-        Rule(alarm, label=f"alarm at {alarm:.3g}"),
-        Line(at.astype(np.float64) + 1, values, method=_COLOURS[0], label="e-value", tips=tips),
-    ]
+    words = [f"e-value {e_value(log)}" for log in logs]
+    marks = [Rule(alarm, label=f"alarm at {alarm:.3g}"), _line(check, at, values, "e-value", words)]
     state = "The alarm was raised" if check.alarm else "No alarm"
     ends = (min(float(values.min()), 0.1) / 1.5, max(float(values.max()), 2 * alarm) * 1.5)
     return Chart(
@@ -116,23 +104,15 @@ def gap_chart(check: Check, at: Indices) -> Chart:
     labelled = [sums for i in at if (sums := check.records[i].labelled) is not None]
     gaps = 100 * np.array([gap_of(sums.rows, sums.residuals[0], sums.squares[0]) for sums in labelled])
     low, high = (100 * limit for limit in check.gap_limits)
-    tips = [
-        f"{_told(check, i)}: {points(gap[0] / 100)} points" for i, gap in zip(at.tolist(), gaps, strict=True)
-    ]
-    marks: list[Mark] = [
-        Rule(low, label="allowed"),
-        Rule(high),
-        Intervals(
-            at.astype(np.float64) + 1, gaps[:, 0], gaps[:, 1], gaps[:, 2], method=_COLOURS[0], tips=tips
-        ),
-    ]
+    tips = _tips(check, at, [f"{points(gap / 100)} points" for gap in gaps[:, 0]])
+    intervals = Intervals((at + 1).astype(np.float64), *gaps.T, method=_COLOURS[0], tips=tips)
     return Chart(
         "Confidence minus accuracy",
         "Mean confidence minus accuracy, in percentage points, with 95% "
         "intervals for the rows of each check. Above 0 the calibrator is overconfident.",
         _dates(check),
         Axis("gap, points", robust_limits(*gaps.T, keep=[*gaps[:, 0], 1.5 * low, 1.5 * high])),
-        marks,
+        [Rule(low, label="allowed"), Rule(high), intervals],
         _SIZE,
     )
 
@@ -142,17 +122,14 @@ def confidence_chart(check: Check) -> Chart:
     said = np.array([100 * record.predictions.said / record.predictions.rows for record in check.records])
     at = np.flatnonzero(np.isfinite(said))  # the first histories do not have it
     fit = 100 * check.limits.baseline.mean_confidence
-    tips = [f"{_told(check, i)}: {said[i]:.1f}%" for i in at.tolist()]
-    marks: list[Mark] = [
-        Rule(fit, label="at the fit"),
-        Line(at.astype(np.float64) + 1, said[at], method=_COLOURS[0], label="mean confidence", tips=tips),
-    ]
+    said = said[at]
+    words = [f"{value:.1f}%" for value in said]
     return Chart(
         "Confidence",
         "Mean confidence of the rows of each check, and at the fit. This needs no labels.",
         _dates(check),
-        Axis("mean confidence, %", robust_limits(said[at], keep=[*said[at], fit - 2, fit + 2])),
-        marks,
+        Axis("mean confidence, %", robust_limits(said, keep=[*said, fit - 2, fit + 2])),
+        [Rule(fit, label="at the fit"), _line(check, at, said, "mean confidence", words)],
         _SIZE,
     )
 
@@ -162,13 +139,11 @@ def shares_chart(check: Check) -> Chart:
     counts = np.array([record.predictions.predicted for record in check.records])
     rows = counts.sum(axis=1, keepdims=True)
     largest = np.argsort(-counts.sum(axis=0), kind="stable")[:MAX_SHARES]
-    at = np.arange(1.0, len(counts) + 1)
-    marks: list[Mark] = []
+    at, marks = np.arange(len(counts)), []
     for k, colour in zip(largest, _COLOURS, strict=False):
-        share: Vector = 100 * counts[:, k] / rows[:, 0]
-        name = check.class_names[k]
-        tips = [f"{_told(check, i)}: {name} {value:.1f}%" for i, value in enumerate(share)]
-        marks.append(Line(at, share, method=colour, label=name, tips=tips))
+        share, name = 100 * counts[:, k] / rows[:, 0], check.class_names[k]
+        words = [f"{name} {value:.1f}%" for value in share]
+        marks.append(_line(check, at, share, name, words, colour))
     top = max(float(100 * (counts / rows)[:, largest].max()) * 1.1, 1.0)
     which = "" if len(largest) == counts.shape[1] else f", of the {len(largest)} most frequent ones"
     return Chart(
@@ -181,9 +156,19 @@ def shares_chart(check: Check) -> Chart:
     )
 
 
-def _told(check: Check, number: int) -> str:
-    record = check.records[number]
-    return f"{record.date[:10]} {record.name}".strip()
+def _line(
+    check: Check, at: Indices, values: Vector, label: str, words: list[str], colour: str = _COLOURS[0]
+) -> Line:
+    """Return a line through a number of some checks, whose tooltips are `words` with the date."""
+    return Line((at + 1).astype(np.float64), values, method=colour, label=label, tips=_tips(check, at, words))
+
+
+def _tips(check: Check, at: Indices, words: list[str]) -> list[str]:
+    """Return tooltips with the date and the name of each check."""
+    records = [check.records[i] for i in at]
+    return [
+        f"{f'{one.date[:10]} {one.name}'.strip()}: {said}" for one, said in zip(records, words, strict=True)
+    ]
 
 
 def _dates(check: Check) -> Axis:

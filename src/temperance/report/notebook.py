@@ -13,10 +13,9 @@ from markupsafe import Markup
 from temperance.calibrators import Calibrator
 from temperance.comparison import Comparison
 from temperance.comparison.table import cells
-from temperance.display.chart import metric_in_words
-from temperance.metrics import Evaluation
+from temperance.metrics import METRICS, Evaluation
 from temperance.report.markup import element, read_asset, table
-from temperance.report.sections import verdict_box
+from temperance.report.page import verdict_box
 
 
 def comparison_html(comparison: Comparison) -> str:
@@ -42,7 +41,8 @@ def evaluation_html(evaluation: Evaluation) -> str:
     for name, estimate in evaluation.items():
         value, low, high = (evaluation.shown(name, x) for x in (estimate.value, estimate.low, estimate.high))
         interval = "" if isnan(estimate.low) else f"{low} to {high}"  # some metrics have no interval
-        rows.append([metric_in_words(name), value, interval])
+        label = METRICS[name].label if name in METRICS else name.replace("_", " ")
+        rows.append([label, value, interval])
     metrics = table(["metric", "value", "interval"], rows, "Metrics")
     tests = [[name.replace("_", " "), *cells] for name, *cells in evaluation.shown_tests()]
     found = [table(["test", "statistic", "p-value"], tests, "Tests of calibration")] if tests else []

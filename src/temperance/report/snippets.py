@@ -13,7 +13,6 @@ from temperance.comparison import Comparison
 from temperance.report.markup import element
 
 _PLAIN = (str, int, float, bool, tuple, type(None))  # types of options that can be written as code
-_FILE = "cal.json"
 _EXPORT = (
     'calibrator.to_onnx("cal.onnx")  # for onnxruntime',
     "module = calibrator.to_torch()  # for PyTorch",
@@ -49,7 +48,7 @@ def snippet_blocks(comparison: Comparison, snippets: Snippets) -> Markup:
         return Markup("")
     shell = snippets.shell.get(verdict.method)
     blocks = [_block("Shell", shell)] if shell else []
-    blocks.append(_block("Python", python_lines(comparison, snippets)))
+    blocks.append(_block("Python", python_lines(comparison, snippets, verdict.method)))
     if isinstance(comparison.calibrator, Calibrator):
         blocks.append(_block("Export to ONNX or PyTorch", snippets.export or _EXPORT))
     other = verdict.alternative
@@ -66,51 +65,34 @@ def _block(title: str, lines: Sequence[str]) -> Markup:
     return element("div", element("h3", title), copy, code, class_="command")
 
 
-def python_lines(comparison: Comparison, snippets: Snippets, method: str | None = None) -> list[str]:
-    """Return the lines that fit, save and use a method, by default the recommended one.
-
-    If the shell commands fit it, these lines only use it.
-    """
-    name = comparison.recommended if method is None else method
-    calibrator = comparison.results[name].calibrator
-    reuse = f"calibrator = comparison.results[{name!r}].calibrator  # fitted to all validation rows"
+def python_lines(comparison: Comparison, snippets: Snippets, method: str) -> list[str]:
+    """Return the lines that fit, save and use a method; if the shell commands fit it, they only use it."""
+    calibrator = comparison.results[method].calibrator
+    reuse = f"calibrator = comparison.results[{method!r}].calibrator  # fitted to all validation rows"
     if not isinstance(calibrator, Calibrator):  # a third-party method, by its name if Python can import it
-        found = re.fullmatch(r"([A-Za-z_][\w.]*):([A-Za-z_]\w*)", name)
+        found = re.fullmatch(r"([A-Za-z_][\w.]*):([A-Za-z_]\w*)", method)
         fit = [reuse]
         if found is not None:
             module, kind = found.groups()
             fit = [f"from {module} import {kind}", "", f"calibrator = {kind}().fit(val_logits, val_labels)"]
         return [*fit, "probs = calibrator.predict_proba(logits)"]
-    if name in snippets.shell:
-        return ["import temperance", "", *_use(snippets.from_probs)]
+    lines = ["import temperance", ""]
+    if method not in snippets.shell:
+        fit = _fit(comparison, calibrator) or [reuse]
+        lines += [*snippets.setup, *fit, 'calibrator.save("cal.json")', ""]
+    rows = "classifier_probs, from_probs=True" if snippets.from_probs else "logits"
     return [
-        "import temperance",
-        "",
-        *snippets.setup,
-        *(_fit(comparison, calibrator) or [reuse]),
-        f'calibrator.save("{_FILE}")',
-        "",
-        *_use(snippets.from_probs),
+        *lines,
+        "# In the service, which needs only NumPy:",
+        'predictor = temperance.serving.load("cal.json")',
+        f"probs = predictor.predict_proba({rows})",
     ]
-
-
-def _use(from_probs: bool) -> list[str]:
-    lines = ["# In the service, which needs only NumPy:", f'predictor = temperance.serving.load("{_FILE}")']
-    rows = "classifier_probs, from_probs=True" if from_probs else "logits"
-    return [*lines, f"probs = predictor.predict_proba({rows})"]
 
 
 def _fit(comparison: Comparison, calibrator: Calibrator) -> list[str]:
     """Return the lines that repeat the comparison's fit; none if an option is not a plain value."""
-    usual = type(calibrator)().get_params()
-    changed = {
-        name: value
-        for name, value in calibrator.get_params().items()
-        if type(value) is not type(usual[name]) or value != usual[name]
-    }
-    if not all(type(value) in _PLAIN for value in changed.values()):
+    if not all(type(value) in _PLAIN for value in calibrator.get_params().values()):
         return []
-    options = ", ".join(f"{name}={value!r}" for name, value in changed.items())
     arguments = ["val_logits", "val_labels"]
     if comparison.fitted.weights is not None:
         arguments.append("sample_weight=val_weights")
@@ -121,6 +103,6 @@ def _fit(comparison: Comparison, calibrator: Calibrator) -> list[str]:
     if comparison.fitted.positions:
         arguments.append("positions=True")
     return [
-        f"calibrator = temperance.{type(calibrator).__name__}({options})",
+        f"calibrator = temperance.{calibrator!r}",
         f"calibrator.fit({', '.join(arguments)})  # the rows given to compare",
     ]

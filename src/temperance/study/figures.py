@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from temperance.display import ClassTemperatureDisplay
 from temperance.display.axes import blank_figure, draw_chart
 from temperance.display.base import Display
 from temperance.errors import InputError
@@ -162,10 +161,9 @@ def draw_figure(
         return draw_ranks(rank_methods(results, metric.lower(), n, methods=methods, over=over or "tasks"))
     chosen = figure_task(results, task)
     shown = _COMPUTED[name](results, chosen)
-    chart = shown.chart(flat=False) if isinstance(shown, ClassTemperatureDisplay) else shown.chart()
-    # In inches: one column of a journal, two for many classes.
-    wide, square = name == "class_LTS" and chosen.classes > 15, name == "PTSvHTS"
-    figure = blank_figure(7.0 if wide else 3.4, 3.7 if square else 3.0)
+    chart, square = shown.chart(), name == "PTSvHTS"
+    height = chart.size[1] if name == "class_LTS" else 3.7 if square else 3.0  # by the number of classes
+    figure = blank_figure(3.4, height)  # in inches: one column of a journal
     draw_chart(figure.subplots(), replace(chart, title=_title(chosen.title, figure.get_figwidth())))
     if square:
         figure.supxlabel(chart.caption, fontsize=7)

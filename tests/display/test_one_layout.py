@@ -1,84 +1,21 @@
 """A figure looks the same on the page and in matplotlib: limits, ticks, labels, caption, points."""
 
-import inspect
-import re
 import xml.etree.ElementTree as ET
-from dataclasses import replace
 
-import matplotlib as mpl
 import numpy as np
 import pytest
-from matplotlib import pyplot
 
-from temperance import compare, display
-from temperance.comparison import learning_curve
-from temperance.data import simulate
-from temperance.display.axes import plot_chart
-from temperance.display.base import Display
-from temperance.metrics import evaluate
+from temperance import display
 from temperance.report.page import render_report
 from temperance.report.svg import draw_svg
 
-KINDS = {
-    name: kind for name, kind in vars(display).items() if inspect.isclass(kind) and name.endswith("Display")
-}
 ON_PAGE = {
     "reliability": "ReliabilityDisplay",
     "differences": "DifferencesDisplay",
     "temperature": "TemperatureDisplay",
     "classes": "ClassTemperatureDisplay",
     "map": "MapDisplay",
-    "labels": "LearningCurveDisplay",
 }
-
-
-@pytest.fixture(autouse=True)
-def _tidy():
-    before = mpl.get_backend()
-    pyplot.switch_backend("Agg")
-    yield
-    pyplot.close("all")
-    pyplot.switch_backend(before)
-
-
-@pytest.fixture(scope="module")
-def comparison():
-    val, test = (simulate(n, 4, random_state=seed) for n, seed in ((300, 3), (400, 8)))
-    return compare(val.logits, val.labels, test.logits, test.labels, ["ts", "hts", "bayes"], draws=5)
-
-
-@pytest.fixture(scope="module")
-def curve(comparison):
-    return learning_curve(comparison, draws=2)
-
-
-@pytest.fixture(scope="module")
-def displays(comparison, curve):
-    learnt = ("TemperatureDisplay", "ClassTemperatureDisplay")  # the page has the method of the verdict
-    shown = {
-        name: kind.from_comparison(comparison, *([[comparison.verdict.tried]] if name in learnt else []))
-        for name, kind in KINDS.items()
-        if hasattr(kind, "from_comparison")
-    }
-    fewer_bins = KINDS["TemperatureDisplay"].from_comparison(comparison, [comparison.verdict.tried], bins=10)
-    shown["TemperatureDisplay"] = fewer_bins
-    gaps = evaluate(np.tile([0.6, 0.9], 200), np.arange(400) % 3 > 0, by=np.arange(400) % 4, draws=5)
-    shown["GapsDisplay"] = KINDS["GapsDisplay"].from_evaluation(gaps)
-    return {**shown, "LearningCurveDisplay": KINDS["LearningCurveDisplay"].from_curve(curve)}
-
-
-@pytest.fixture(scope="module")
-def page(comparison, curve):
-    """Return the figures of the page by their name."""
-    found = re.findall(
-        r'<figure id="figure-([\w-]+)".*?</figure>',
-        html := render_report(replace(comparison, learning_curve=curve)),
-        re.DOTALL,
-    )
-    return {
-        name: re.search(rf'<figure id="figure-{name}".*?</figure>', html, re.DOTALL).group(0)
-        for name in found
-    }
 
 
 class Drawn:
@@ -123,29 +60,22 @@ def assert_same_axes(drawn, ax):
         )  # places are rounded
 
 
-def test_every_display_is_tested_for_one_layout(displays):
-    assert set(displays) == set(KINDS)
-    assert all(issubclass(kind, Display) and "plot" not in vars(kind) for kind in KINDS.values())
-
-
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", display.__all__)
 def test_svg_and_matplotlib_have_the_same_limits_ticks_labels_and_caption(name, displays):
     chart = displays[name].chart()
     drawn, ax = Drawn(draw_svg(chart, "a")), displays[name].plot()
     assert_same_axes(drawn, ax)
     assert ax.get_title() == chart.title
-    assert " ".join(ax.figure.get_supxlabel().split()) == drawn.caption == displays[name].caption
+    assert " ".join(ax.figure.get_supxlabel().split()) == drawn.caption == chart.caption
 
 
-@pytest.mark.parametrize("name", ON_PAGE)
-def test_the_page_has_the_plotted_figure(name, page, displays):
-    chart = displays[ON_PAGE[name]].chart()
-    drawn = Drawn(re.search(r"<svg.*</svg>", page[name], re.DOTALL).group(0))
-    assert_same_axes(drawn, plot_chart(chart, pyplot.subplots()[1]))
-    assert drawn.caption == chart.caption
+def test_the_page_has_the_same_figures(comparison, displays):
+    html = render_report(comparison)
+    for name, kind in ON_PAGE.items():
+        assert draw_svg(displays[kind].chart(), f"picture-{name}") in html
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", display.__all__)
 def test_a_display_is_computed_before_it_is_drawn(name, displays, monkeypatch):
     monkeypatch.setattr(
         "temperance.display.temperature.fit_single_temperature", lambda *a, **o: pytest.fail("fitted")
