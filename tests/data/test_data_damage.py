@@ -112,9 +112,9 @@ def test_a_file_that_shrinks_while_it_is_read():
         ("logit_0,logit_1\n1,2\n\n3,x\n", "logits: line 4, column 'logit_1' must hold a number; found 'x'"),
         (
             "logit_0,logit_1\n1,2\n1,2,3\n",
-            "logits: line 3 must have 2 cells, as the first line has; found 3",
+            "val.csv: line 3 must have 2 cells, as the first line has; found 3",
         ),
-        ("logit_0,logit_1\n1,2\n1\n", "logits: line 3 must have 2 cells, as the first line has; found 1"),
+        ("logit_0,logit_1\n1,2\n1\n", "val.csv: line 3 must have 2 cells, as the first line has; found 1"),
         (
             "logit_0,logit_2\n1,2\n",
             "must have columns logit_0 to logit_{K-1} for K classes; found 2, without logit_1",

@@ -10,6 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -120,6 +121,28 @@ class ArrayInMemory(LazyArray):
 
     def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
         return (self._held[start : start + rows] for start in range(0, len(self._held), rows))
+
+
+class RecordArray(LazyArray):
+    """An array with one row per record of a file: what `read` returns for the record."""
+
+    def __init__(
+        self,
+        path: Path,
+        key: str,
+        shape: tuple[int, ...],
+        dtype: Any,
+        records: Callable[[], Iterator[Any]],
+        read: Callable[[Any], Any],
+    ) -> None:
+        super().__init__(path, key, shape, np.dtype(dtype))
+        self._records, self.read = records, read
+
+    def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
+        # Only the numbers of a block are kept: a record can have many other fields.
+        every = map(self.read, self._records())
+        while block := list(islice(every, rows)):
+            yield np.array(block, self.dtype).reshape(len(block), *self.shape[1:])
 
 
 class ChangedArray(LazyArray):

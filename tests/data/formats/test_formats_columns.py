@@ -184,17 +184,17 @@ def test_samples_that_cannot_be_read_say_why_as_labels_too(csv):
     assert "'resps' must be a list with one entry per answer" in message
 
 
-@pytest.mark.parametrize("suffix", ["jsonl", "xlsx"])
+@ANY_TABLE
 def test_labels_may_be_true_and_false_alone(table, suffix):
     names = ["prob", "label"]
     path = table(suffix, names, [0.25, True], [0.5, False])
     assert open_members(path)["labels"].labels().dtype == np.bool_
     assert open_rows(path).labels.tolist() == [1, 0]
     for first, second in ((True, 1), (0, False), (1, True), (True, "x"), ("x", True)):
-        assert "'label' must " in refusal(table(suffix, names, [0.25, first], [0.5, second]))
+        assert "label" in refusal(table(suffix, names, [0.25, first], [0.5, second]))
 
 
-@pytest.mark.parametrize("suffix", ["csv", "jsonl", "xlsx"])
+@ANY_TABLE
 def test_a_label_that_no_float_holds_exactly(table, suffix):
     names = ["logit_0", "logit_1", "label"]
     assert open_rows(table(suffix, names, [1, 2, 1.0])).labels.tolist() == [1]

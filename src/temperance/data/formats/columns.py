@@ -51,13 +51,6 @@ class Columns:
     others: tuple[str, ...] = ()
     """Arguments that might have to name one of these columns, the likeliest first."""
 
-    def places_in(self, names: list[str]) -> list[int]:
-        """Return where the columns are among all; of those without a name, the first holds ids."""
-        places: dict[str, int] = {}
-        for place, name in enumerate(names):
-            places.setdefault(name, place)
-        return [places[name] for name in self.names]
-
 
 def group(path: Path, names: list[str], choice: ReadOptions) -> dict[str, Columns]:
     """Return the columns of each array by its key."""

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.data.formats.json_records import Record, RecordArray, records, shown
-from temperance.data.lazy_array import LazyArray, UnreadableArray
+from temperance.data.formats.json_records import Record, records, shown
+from temperance.data.lazy_array import LazyArray, RecordArray, UnreadableArray
 from temperance.data.read_options import ReadOptions
 from temperance.errors import InputError, Remedy
 
@@ -59,10 +59,11 @@ def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
                 )
     except InputError as error:  # so that other files of a folder can still be read
         return {key: UnreadableArray(path, key, error) for key in ("logits", "labels")}
+    every = partial(records, path)
     read = partial(_row, width=width, length_normalised=choice.length_normalised)
     return {
-        "logits": RecordArray(path, "logits", (n_rows, width), np.float64, read),
-        "labels": RecordArray(path, "labels", (n_rows,), np.int64, _right_answer),
+        "logits": RecordArray(path, "logits", (n_rows, width), np.float64, every, read),
+        "labels": RecordArray(path, "labels", (n_rows,), np.int64, every, _right_answer),
     }
 
 

@@ -19,8 +19,8 @@ import numpy as np
 
 from temperance.data.formats import harness
 from temperance.data.formats.columns import BESIDE_SCORES, Columns, group, not_numbers, whole_number
-from temperance.data.formats.json_records import Record, RecordArray, count, records, shown
-from temperance.data.lazy_array import TEXT, LazyArray, UnreadableArray
+from temperance.data.formats.json_records import Record, count, records, shown
+from temperance.data.lazy_array import TEXT, LazyArray, RecordArray, UnreadableArray
 from temperance.data.read_options import ReadOptions
 from temperance.errors import InputError, Remedy, file_error, listed
 
@@ -65,7 +65,7 @@ def _stored(path: Path, key: str, columns: Columns, first: Record, n_rows: int) 
         read = partial(_row_in_list, key=key, name=names[0], length=len(values[0]))
     elif wrong := [name for name in names if not _are_numbers([first.fields[name]])]:
         return UnreadableArray(path, key, _fault_in_first(path, key, columns, first, wrong))
-    array = RecordArray(path, key, shape, dtype, read)
+    array = RecordArray(path, key, shape, dtype, partial(records, path), read)
     array.class_names = class_names
     array.columns = () if isinstance(values[0], (dict, list)) else names
     return array

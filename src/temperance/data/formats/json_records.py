@@ -8,18 +8,13 @@ type, and it accepts two objects on a line.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from temperance.data.formats.compression import open_bytes
-from temperance.data.lazy_array import LazyArray
 from temperance.errors import InputError, Remedy, excerpt, file_error, listed
 
 
@@ -76,19 +71,3 @@ def _parsed(path: Path, number: int, line: bytes) -> dict[str, Any]:
 def shown(value: Any) -> str:
     """Return the beginning of a value as JSON, for a message."""
     return excerpt(value, partial(json.dumps, ensure_ascii=False))
-
-
-class RecordArray(LazyArray):
-    """An array with one row per record: what `read` returns for the record."""
-
-    def __init__(
-        self, path: Path, key: str, shape: tuple[int, ...], dtype: Any, read: Callable[[Record], Any]
-    ) -> None:
-        super().__init__(path, key, shape, np.dtype(dtype))
-        self.read = read
-
-    def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
-        # Only the numbers of a block are kept: a record can have many other fields.
-        every = map(self.read, records(self.path))
-        while block := list(islice(every, rows)):
-            yield np.array(block, self.dtype).reshape(len(block), *self.shape[1:])
