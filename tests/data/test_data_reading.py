@@ -160,13 +160,6 @@ def test_tensors_alone_in_pairs_on_strides_and_with_gradients(tmp_path):
     np.testing.assert_array_equal(open_rows(path).array(), LOGITS)
 
 
-def test_a_long_tensor_is_passed_in_several_maps(tmp_path, monkeypatch):
-    monkeypatch.setattr("temperance.data.formats.torch._STRETCH_BYTES", 200)
-    torch.save({"logits": torch.from_numpy(LOGITS)}, tmp_path / "val.pt")
-    rows = open_rows(tmp_path / "val.pt", need_labels=False)
-    np.testing.assert_array_equal(np.concatenate(list(rows.blocks(3))), LOGITS)
-
-
 def test_columns_are_sorted_by_number_and_others_are_ignored(tmp_path):
     frame = pandas.DataFrame({f"logits_{k}": LOGITS[:, k].astype(float) for k in (2, 0, 3, 1)})
     frame.insert(1, "name", [f"image, {i}" for i in range(N)])

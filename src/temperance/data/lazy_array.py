@@ -1,18 +1,18 @@
 """An array in a file that has not been read yet: its shape and type, and its rows in order, block by block.
 
-Blocks are read, not mapped: the pages of a memory map can stay in memory as long as it exists, and a pass
-over a file larger than memory must not keep what it has read.
+The pages of a memory map can stay in memory as long as it exists, and a pass over a file larger than memory
+must not keep what it has read. So blocks are copies.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,49 +146,46 @@ class RecordArray(LazyArray):
 
 
 class ChangedArray(LazyArray):
-    """The blocks of another array, each changed by a function."""
+    """The rows of another array, changed by a function of a block and the number of its first row.
+
+    The function can change the number of rows: an entry of the given array holds `rows_in_entry` of them.
+    """
 
     def __init__(
-        self, array: LazyArray, change: Callable[[NDArray[Any]], NDArray[Any]], shape: tuple[int, ...]
+        self,
+        array: LazyArray,
+        shape: tuple[int, ...],
+        change: Callable[[NDArray[Any], int], NDArray[Any]],
+        dtype: np.dtype[Any],
+        *,
+        rows_in_entry: int = 1,
     ) -> None:
-        dtype = array.dtype if array.dtype.kind == "f" else np.dtype(np.float64)
         super().__init__(array.path, array.key, shape, dtype)
         self.class_names, self.columns = array.class_names, array.columns
-        self._given, self._change = array, change
+        self._given, self._change, self._rows_in_entry = array, change, rows_in_entry
 
     def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
+        return regrouped(self._changed(max(1, rows // max(1, self._rows_in_entry))), rows)
+
+    def _changed(self, entries: int) -> Iterator[NDArray[Any]]:
         start = 0
-        for block in self._given.blocks(rows):
+        for block in self._given.blocks(entries):
             with self.naming_file(), rows_from(start):
-                changed = self._change(block)
+                changed = self._change(block, start)
             yield changed.astype(self.dtype, copy=False)
             start += len(block)
 
 
-class RowsOfArray(LazyArray):
-    """The rows of an array with more axes, the classes in axis `dim`; or some of the rows of any array."""
-
-    def __init__(self, array: LazyArray, dim: int = 1, kept: NDArray[np.bool_] | None = None) -> None:
-        leading = (*array.shape[:dim], *array.shape[dim + 1 :])
-        n_rows = math.prod(leading) if kept is None else int(kept.sum())
-        super().__init__(array.path, array.key, (n_rows, *array.shape[dim : dim + 1]), array.dtype)
-        self.class_names, self.columns = array.class_names, array.columns
-        self._given, self._dim, self._kept = array, dim, kept
-        self._rows_in_one = math.prod(leading[1:])  # rows in an entry of the first axis
-
-    def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
-        start, held = 0, np.empty((0, *self.shape[1:]), self.dtype)
-        for block in self._given.blocks(max(1, rows // max(1, self._rows_in_one))):
-            if block.ndim > 1:
-                block = np.moveaxis(block, self._dim, -1).reshape(-1, self.shape[1])
-            if self._kept is not None:
-                start, block = start + len(block), block[self._kept[start : start + len(block)]]
-            held = np.concatenate([held, block]) if len(held) else block
-            while len(held) >= rows:
-                yield held[:rows]
-                held = held[rows:]
-        if len(held):
-            yield held
+def regrouped(blocks: Iterable[NDArray[Any]], rows: int) -> Iterator[NDArray[Any]]:
+    """Yield the rows of some blocks in blocks of `rows` rows; the last block can be smaller."""
+    held = None
+    for block in blocks:
+        held = block if held is None or not len(held) else np.concatenate([held, block])
+        while len(held) >= rows:
+            yield held[:rows]
+            held = held[rows:]
+    if held is not None and len(held):
+        yield held
 
 
 class MappedArray(LazyArray):
@@ -202,41 +199,24 @@ class MappedArray(LazyArray):
         dtype: np.dtype[Any],
         offset: int,
         *,
-        fortran: bool = False,
+        order: str = "C",
     ) -> None:
         super().__init__(path, key, shape, dtype)
-        self._held = dtype
-        self._offset = offset
-        self._fortran = fortran and len(shape) > 1
+        self._held, self._offset, self._order = dtype, offset, order
 
     def _array(self) -> NDArray[Any]:
-        if not self._held.isnative or not math.prod(self.shape):  # an empty array cannot be mapped
-            return super()._array()
-        order = "F" if self._fortran else "C"
-        return np.memmap(self.path, self._held, "r", self._offset, self.shape, order)  # type: ignore[call-overload]
+        return self._map() if self._held.isnative else super()._array()
 
     def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
-        n_rows, *inner = self.shape
-        read = self._columns if self._fortran else self._rows
-        with self.path.open("rb") as file:
-            for start in range(0, n_rows, rows):
-                block = read(file, start, min(rows, n_rows - start), math.prod(inner))
-                yield block.astype(self.dtype, copy=False)
+        for start in range(0, self.shape[0], rows):
+            # Each block is copied from a map of its own.
+            yield np.array(self._map()[start : start + rows], self.dtype)
 
-    def _rows(self, file: BinaryIO, start: int, count: int, width: int) -> NDArray[Any]:
-        flat = self._read(file, start * width, count * width)
-        return flat.reshape(count, *self.shape[1:])
-
-    def _columns(self, file: BinaryIO, start: int, count: int, width: int) -> NDArray[Any]:
-        """Read the rows of an array that is stored column by column, one column at a time."""
-        out = np.empty((count, width), self._held, order="F")
-        for column in range(width):
-            out[:, column] = self._read(file, column * self.shape[0] + start, count)
-        return out.reshape((count, *self.shape[1:]), order="F")
-
-    def _read(self, file: BinaryIO, first: int, count: int) -> NDArray[Any]:
-        file.seek(self._offset + first * self._held.itemsize)
-        flat = np.fromfile(file, self._held, count)
-        if len(flat) < count:
-            raise self.file_error("the file must hold the whole array; it ends too early. Copy it again.")
-        return flat
+    def _map(self) -> NDArray[Any]:
+        if not math.prod(self.shape):  # an empty array cannot be mapped
+            return np.empty(self.shape, self._held)
+        try:
+            return np.memmap(self.path, self._held, "r", self._offset, self.shape, self._order)  # type: ignore[call-overload]
+        except ValueError as error:
+            fact = "the file must hold the whole array; it ends too early. Copy it again."
+            raise self.file_error(fact) from error

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from temperance.data.formats import ARRAYS, TABLES, check_file, format_of, open_members
 from temperance.data.formats.columns import check_number_of_classes, joined
 from temperance.data.formats.harness import are_samples
-from temperance.data.lazy_array import FILL_BYTES, ChangedArray, LazyArray, RowsOfArray
+from temperance.data.lazy_array import FILL_BYTES, ChangedArray, LazyArray
 from temperance.data.read_options import CLASS_KEYS, KINDS, MARK_KEY, PARTS, ReadOptions
 from temperance.errors import InputError, Remedy, file_error, listed, rows_from
 from temperance.files import filled_array
@@ -184,10 +184,13 @@ class RowFile:
             if self.ignore_index is not None and array.shape == self.shape[:1] and self.kept is None:
                 kept = np.zeros(len(array), bool)
                 kept[rows_to_keep(array, self.ignore_index)] = True
-                rows, array = (
-                    replace(self, stored=RowsOfArray(self.stored, kept=kept), kept=kept),
-                    array[kept],
+                left = ChangedArray(
+                    self.stored,
+                    (int(kept.sum()), *self.shape[1:]),
+                    lambda block, first: block[kept[first : first + len(block)]],
+                    self.stored.dtype,
                 )
+                rows, array = replace(self, stored=left, kept=kept), array[kept]
             labels = check_labels(array, rows.shape[0], rows.n_classes, rows.class_names)
         return replace(rows, labels=labels)
 
@@ -218,7 +221,7 @@ class RowFile:
     @property
     def dtype(self) -> np.dtype[Any]:
         """Type of the logits: integers become float64."""
-        return self.stored.dtype if self.stored.dtype.kind == "f" else np.dtype(np.float64)
+        return _float_type(self.stored)
 
     @property
     def n_classes(self) -> int:
@@ -296,8 +299,10 @@ class RowFile:
             raise self.stored.file_error(
                 "must hold probabilities to be renormalised; found logits.", Remedy("renormalise")
             )
-        stored = ChangedArray(self.stored, divide_by_sums, self.shape)
-        return self if self.renormalised else replace(self, stored=stored, renormalised=True)
+        if self.renormalised:
+            return self
+        shares = ChangedArray(self.stored, self.shape, lambda block, first: divide_by_sums(block), self.dtype)
+        return replace(self, stored=shares, renormalised=True)
 
     def low_end(self, floor: float = MIN_FLOOR) -> LowEnd:
         """Return how many rows have a probability of 0, or below `floor`, in one pass over the file."""
@@ -477,7 +482,7 @@ def _choose_scores(
     shape, advice = stored.shape, ""
     if dim is None and shape[1:] == (1,):  # the head of a binary classifier
         shape = shape[:1]
-        stored = ChangedArray(stored, lambda block: block[:, 0], shape)
+        stored = ChangedArray(stored, shape, lambda block, first: block[:, 0], stored.dtype)
     if len(shape) == 2 and shape[1] < 2:
         advice = "Save one column per class."
     elif shape[0] == 0:
@@ -506,7 +511,13 @@ def _rows_of(
         fact = f"dim must be the axis of the classes, which is not the first, in shape {shape}"
         raise stored.file_error(f"{fact}; found {dim}.", choices)
     dim %= len(shape)
-    return shape, RowsOfArray(stored, dim), dim
+    inner, n_classes = math.prod(shape[1:dim] + shape[dim + 1 :]), shape[dim]
+
+    def rows(block: NDArray[Any], first: int) -> NDArray[Any]:
+        return np.moveaxis(block, dim, -1).reshape(-1, n_classes)
+
+    whole = (shape[0] * inner, n_classes)
+    return shape, ChangedArray(stored, whole, rows, stored.dtype, rows_in_entry=inner), dim
 
 
 def _from_percent(stored: LazyArray) -> tuple[LazyArray, bool]:
@@ -518,7 +529,7 @@ def _from_percent(stored: LazyArray) -> tuple[LazyArray, bool]:
     if not (first > 1).any():
         return stored, False
 
-    def divided(block: NDArray[Any]) -> NDArray[Any]:
+    def divided(block: NDArray[Any], first_row: int) -> NDArray[Any]:
         bad = np.flatnonzero(((block > 0) & (block < 1)) | (block < 0) | (block > 100))
         if bad.size:
             raise InputError(
@@ -529,7 +540,12 @@ def _from_percent(stored: LazyArray) -> tuple[LazyArray, bool]:
             )
         return block / 100
 
-    return ChangedArray(stored, divided, stored.shape), True
+    return ChangedArray(stored, stored.shape, divided, _float_type(stored)), True
+
+
+def _float_type(stored: LazyArray) -> np.dtype[Any]:
+    """Return the type of logits or probabilities: integers become float64."""
+    return stored.dtype if stored.dtype.kind == "f" else np.dtype(np.float64)
 
 
 def _beside(

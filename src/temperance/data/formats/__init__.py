@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from temperance.data.formats import arrow, csv, excel, hdf5, json_lines, npy, safetensors, torch
-from temperance.data.formats.compression import unless_inflated
+from temperance.data.formats.compression import check_unpacked_size, unless_inflated
 from temperance.data.lazy_array import LazyArray
 from temperance.data.read_options import ReadOptions
 from temperance.errors import Remedy, file_error, missing_file
@@ -70,6 +70,8 @@ def open_members(path: str | Path, choice: ReadOptions = READ_ANY) -> dict[str, 
             "must hold samples of lm-evaluation-harness, a .jsonl, to be normalised by length.",
             remedy=Remedy("length_normalised"),
         )
+    if path.suffix.lower() == ".gz":
+        check_unpacked_size(path)
     try:
         members = FORMATS[format_of(path)](path, choice)
     except OSError as error:

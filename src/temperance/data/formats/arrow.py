@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.data.formats.columns import BESIDE_SCORES, Columns, group, not_numbers
-from temperance.data.lazy_array import TEXT, ArrayInMemory, LazyArray, UnreadableArray
+from temperance.data.lazy_array import TEXT, ArrayInMemory, LazyArray, UnreadableArray, regrouped
 from temperance.data.read_options import MARK_KEY, ReadOptions
 from temperance.errors import file_error, library_errors
 from temperance.loaders import import_optional
@@ -155,24 +155,20 @@ class _ArrowArray(LazyArray):
         self.class_names, self.columns = columns.class_names, columns.names
 
     def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
-        held, read = np.empty((0, *self.shape[1:]), self.dtype), 0
+        return regrouped(self._batches(rows), rows)  # a batch can end early, with a row group
+
+    def _batches(self, rows: int) -> Iterator[NDArray[Any]]:
+        read = 0
         with _opened(self.path) as table:
             for batch in table.batches(rows, list(self.columns)):
                 read += batch.num_rows
                 if read > self.shape[0]:
                     break  # the caller has no room for more rows
-                # A batch can end early, with a row group.
-                block = self._block(batch)
-                held = np.concatenate([held, block]) if len(held) else block
-                if len(held) >= rows:
-                    yield held[:rows]
-                    held = held[rows:]
+                yield self._block(batch)
         if read != self.shape[0]:
             raise self.file_error(
                 f"is damaged: it must have {self.shape[0]} rows; found {read}. Copy it again."
             )
-        if len(held):
-            yield held
 
     def _block(self, batch: Any) -> NDArray[Any]:
         if self.dtype == TEXT:

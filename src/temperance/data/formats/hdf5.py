@@ -5,7 +5,6 @@ We never leave the file: links to other files, external storage and virtual data
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,9 +17,6 @@ from temperance.data.lazy_array import TEXT, LazyArray, UnreadableArray
 from temperance.data.read_options import PARTS, ReadOptions
 from temperance.errors import library_errors
 from temperance.loaders import import_optional
-
-# HDF5 cannot compress more than this into a byte; a dataset that claims more is damaged.
-_MAX_PER_BYTE = 1100
 
 
 def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
@@ -60,10 +56,8 @@ def _stored(path: Path, key: str, file: Any, place: str) -> LazyArray:
         return UnreadableArray(
             path, key, "stores its numbers in other files, which are not read. Copy them into this one."
         )
-    claimed = math.prod(dataset.shape) * dataset.dtype.itemsize
     # Without chunks nothing is compressed, and HDF5 would fill missing numbers with whatever is in memory.
-    most = _MAX_PER_BYTE if dataset.chunks else 1
-    if claimed > most * max(1, dataset.id.get_storage_size()):
+    if dataset.id.get_storage_size() < (min(1, dataset.nbytes) if dataset.chunks else dataset.nbytes):
         return UnreadableArray(
             path, key, f"has the shape {dataset.shape}, and not all of its numbers are there. Save it again."
         )

@@ -58,7 +58,8 @@ def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     total = path.stat().st_size
     with path.open("rb") as file:
         header = _read_header(path, "", file, total)
-    return {"": MappedArray(path, "", header.shape, header.dtype, header.size, fortran=header.fortran)}
+    order = "F" if header.fortran else "C"
+    return {"": MappedArray(path, "", header.shape, header.dtype, header.size, order=order)}
 
 
 def _read_header(path: Path, key: str, file: IO[bytes], total: int) -> _Header:
@@ -165,5 +166,5 @@ class _Member(LazyArray):
             file.seek(self._info.header_offset)
             _, _, name, extra = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
         start = self._info.header_offset + _LOCAL_HEADER.size + name + extra + self._header.size
-        fortran = self._header.fortran
-        return MappedArray(self.path, self.key, self.shape, self._header.dtype, start, fortran=fortran)
+        order = "F" if self._header.fortran else "C"
+        return MappedArray(self.path, self.key, self.shape, self._header.dtype, start, order=order)

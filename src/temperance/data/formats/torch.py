@@ -1,13 +1,12 @@
 """.pt: tensors as torch.save writes them, and nothing that could run code.
 
 torch.load with weights_only reads tensors, numbers and containers, and rejects whatever else a pickle can
-hold. The file is mapped anew per stretch of rows, and the map is dropped afterwards, so a pass keeps little
-of it in memory.
+hold. The file is mapped anew per block, and the map is dropped afterwards, so a pass keeps little of it in
+memory.
 """
 
 from __future__ import annotations
 
-import math
 import re
 import warnings
 from collections.abc import Iterator
@@ -24,7 +23,6 @@ from temperance.loaders import import_optional
 
 _HOW = 'Save only tensors: torch.save({"logits": logits, "labels": labels}, path).'
 _LABELS = ("labels", *(f"labels_{part}" for part in PARTS))
-_STRETCH_BYTES = 1 << 26  # bytes read through one map
 
 
 def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
@@ -133,7 +131,7 @@ def _why(error: Exception) -> str:
 
 
 class _Tensor(LazyArray):
-    """A tensor of the file, which is mapped anew per stretch of rows."""
+    """A tensor of the file, which is mapped anew per block."""
 
     def __init__(self, path: Path, key: str, tensor: Any, dtype: np.dtype[Any]) -> None:
         super().__init__(path, key, tuple(tensor.shape), dtype)
@@ -143,14 +141,9 @@ class _Tensor(LazyArray):
         return super()._array() if self._widened else _numpy(self._find())
 
     def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
-        n_rows, *inner = self.shape
-        row_bytes = max(1, math.prod(inner) * self.dtype.itemsize)
-        stretch = rows * max(1, _STRETCH_BYTES // (rows * row_bytes))
-        for first in range(0, n_rows, stretch):
-            tensor = self._find()
-            for start in range(first, min(first + stretch, n_rows), rows):
-                # A copy, since a view would keep the map alive.
-                yield np.array(_numpy(tensor[start : start + rows]))
+        for start in range(0, self.shape[0], rows):
+            # A copy, since a view would keep the map alive.
+            yield np.array(_numpy(self._find()[start : start + rows]))
 
     def _find(self) -> Any:
         tensor = _values(self.path).get(self.key)
