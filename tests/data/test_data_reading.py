@@ -107,7 +107,7 @@ def test_numpy_files_of_any_type_and_order(tmp_path, dtype, order, save):
     np.testing.assert_array_equal(rows.logits(), wanted)
 
 
-@pytest.mark.parametrize("save", ["npz", "safetensors", "npy", "npy-fortran"])
+@pytest.mark.parametrize("save", ["safetensors", "npy", "npy-fortran"])
 def test_arrays_stored_as_in_memory_are_mapped(tmp_path, save):
     path = tmp_path / f"val.{save.partition('-')[0]}"
     if save.startswith("npy"):

@@ -1,7 +1,7 @@
 """NumPy's formats: a .npy has one array, without a name; a .npz is a zip archive with one .npy per key.
 
-We memory-map an uncompressed member (np.savez) within the archive, and decompress the others
-(np.savez_compressed) while reading. Either way we verify the checksum, as np.load does.
+A .npy is memory-mapped. The members of an archive are read in order, as np.load does, so that their checksums
+are verified.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import struct
 import warnings
 import zlib
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
-from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+from zipfile import BadZipFile, ZipFile, ZipInfo
 
 import numpy as np
 from numpy.lib import format as npy
@@ -26,8 +26,6 @@ from temperance.data.read_options import ReadOptions
 from temperance.errors import file_error, library_errors
 from temperance.files import filled_array
 
-# Size of the header before each member; the lengths of the name and the extra field are at its end.
-_LOCAL_HEADER = struct.Struct("<4s22sHH")
 # All errors that the standard library was seen to raise for damaged archives.
 _ARCHIVE_ERRORS = (
     BadZipFile,
@@ -116,19 +114,15 @@ class _Member(LazyArray):
 
     def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
         n_rows, *inner = self.shape
-        if not (self._header.fortran and inner):
-            for block in self._in_order(max(1, rows * math.prod(inner))):
-                yield block.reshape(-1, *inner)
-        elif self._is_mapped():
-            yield from self._mapped().blocks(rows)
-        else:  # a compressed stream cannot be read column by column
+        if self._header.fortran and inner:  # the rows are complete only at the end
             whole = self._array()
             for start in range(0, n_rows, rows):
                 yield whole[start : start + rows]
+            return
+        for numbers in self._in_order(max(1, rows * math.prod(inner))):
+            yield numbers.reshape(-1, *inner)
 
     def _array(self) -> NDArray[Any]:
-        if self._is_mapped():
-            return self._mapped()._array()  # text as well
         numbers = self._in_order(FILL_BYTES // self.dtype.itemsize)
         flat = filled_array((math.prod(self.shape),), self.dtype, numbers)
         return flat.reshape(self.shape, order="F" if self._header.fortran else "C")
@@ -136,7 +130,9 @@ class _Member(LazyArray):
     def _in_order(self, count: int) -> Iterator[NDArray[Any]]:
         """Yield the numbers in the order of the file, `count` of them at a time."""
         total = math.prod(self.shape)
-        with self._data() as stream:
+        named = _archive_errors(self.path, self.key)
+        with named, ZipFile(self.path) as archive, archive.open(self._info) as stream:
+            stream.read(self._header.size)
             for start in range(0, total, count):
                 size = min(count, total - start) * self.dtype.itemsize
                 data = stream.read(size)
@@ -146,25 +142,3 @@ class _Member(LazyArray):
                     )
                 yield np.frombuffer(data, self._header.dtype).astype(self.dtype, copy=False)
             stream.read()  # the checksum is verified at the end
-
-    @contextmanager
-    def _data(self) -> Iterator[IO[bytes]]:
-        named = _archive_errors(self.path, self.key)
-        with named, ZipFile(self.path) as archive, archive.open(self._info) as stream:
-            stream.read(self._header.size)
-            yield stream
-
-    def _is_mapped(self) -> bool:
-        return self._info.compress_type == ZIP_STORED
-
-    def _mapped(self) -> MappedArray:
-        # A memory map verifies no checksum. This pass does, and leaves the file in the page cache.
-        with self._data() as stream:
-            while stream.read(FILL_BYTES):
-                pass
-        with self.path.open("rb") as file:
-            file.seek(self._info.header_offset)
-            _, _, name, extra = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
-        start = self._info.header_offset + _LOCAL_HEADER.size + name + extra + self._header.size
-        order = "F" if self._header.fortran else "C"
-        return MappedArray(self.path, self.key, self.shape, self._header.dtype, start, order=order)
