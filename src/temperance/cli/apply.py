@@ -63,7 +63,7 @@ def apply(
 
     fitted = load(calibrator)
     check_output_file(out, calibrator, logits, options.labels, overwrite=force)
-    check_output(out, overwrite=force)
+    check_output(out)
     rows = open_for_calibrator(logits, options, fitted, output)
     if rows.has_labels and rows.labels is None:
         with suppress(InputError):  # invalid labels, such as -1 for unknown, are not copied
@@ -83,7 +83,6 @@ def apply(
             "ids": rows.ids,
             # An id column named like a label column would be read back as labels.
             "id_column": "id" if (rows.id_column or "").lower() in taken else rows.id_column,
-            "decided": rule is not None,
             "mark": f"{key_of(fitted)} (temperance {temperance.__version__})",
         }
     with (
