@@ -165,8 +165,8 @@ def table_members(table: TextTable, choice: ReadOptions) -> dict[str, LazyArray]
             continue
         else:
             shape = (table.n_rows,) if columns.flat else (table.n_rows, len(where))
-            scores = _Scores(table, key, columns.names, where)
-            array = RecordArray(table.path, key, shape, np.float64, table.rows, scores.read)
+            read = _score_reader(table, key, columns.names, where)
+            array = RecordArray(table.path, key, shape, np.float64, table.rows, read)
         array.class_names, array.columns = columns.class_names, columns.names
         found[key] = array
     return found
@@ -189,26 +189,24 @@ def _text(row: Row, place: int) -> str:
     return without_quote(row[1][place].strip())
 
 
-class _Scores:
-    """Reads the scores of a row; all rows of a file have the same decimal mark."""
+def _score_reader(
+    table: TextTable, key: str, names: Sequence[str], where: list[int]
+) -> Callable[[Row], list[float]]:
+    """Return the function that reads the scores of a row; all rows have the same decimal mark."""
+    marks: set[str] = set()
 
-    def __init__(self, table: TextTable, key: str, names: Sequence[str], where: list[int]) -> None:
-        self._table, self._key, self._names, self._where = table, key, names, where
-        self._marks: set[str] = set()
-
-    def read(self, row: Row) -> list[float]:
-        """Return the numbers in the cells; raise for the first cell that does not hold one."""
-        place, cells = row[0], [row[1][column] for column in self._where]
+    def read(row: Row) -> list[float]:
+        place, cells = row[0], [row[1][column] for column in where]
         plain = cells
-        if self._table.has_decimal_commas:
+        if table.has_decimal_commas:
             text = "\n".join(cells)  # none of them has a line break
-            self._marks.update(mark for mark in ",." if mark in text)
-            if len(self._marks) > 1:
+            marks.update(mark for mark in ",." if mark in text)
+            if len(marks) > 1:
                 raise file_error(
-                    self._table.path,
-                    f"{self._table.row_word} {place}: all decimal marks must be points, or all commas; found "
-                    "both in this file. Save numbers without thousands separators.",
-                    self._key,
+                    table.path,
+                    f"{table.row_word} {place}: all decimal marks must be points, or all commas; found both "
+                    "in this file. Save numbers without thousands separators.",
+                    key,
                 )
             plain = text.replace(",", ".").split("\n")
         try:
@@ -216,10 +214,11 @@ class _Scores:
         except ValueError:
             wrong = next(k for k, cell in enumerate(plain) if not _is_score(cell))
         advice = f"Correct it, or name the columns of the scores, as {_EXAMPLE}, so that others are ignored."
-        if not self._table.has_decimal_commas and _is_score(cells[wrong].replace(",", ".")):
+        if not table.has_decimal_commas and _is_score(cells[wrong].replace(",", ".")):
             advice = "With decimal commas, separate columns by semicolons."
-        found = cells[wrong].strip()
-        raise self._table.error(self._key, place, self._names[wrong], "a number", found, advice)
+        raise table.error(key, place, names[wrong], "a number", cells[wrong].strip(), advice)
+
+    return read
 
 
 class _LabelColumn(RecordArray):

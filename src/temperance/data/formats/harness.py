@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.data.formats.json_records import Record, records, shown
+from temperance.data.formats import json_lines
+from temperance.data.formats.json_lines import Record, first_record, records, shown
 from temperance.data.lazy_array import LazyArray, RecordArray, UnreadableArray
 from temperance.data.read_options import ReadOptions
 from temperance.errors import InputError, Remedy
@@ -32,11 +33,6 @@ _ANSWERS = ("choices", "endings", "options")
 _OTHER_LABELS = Remedy("labels", ("FILE",))
 
 
-def is_sample(record: Record) -> bool:
-    """Say whether a line is a sample of the harness."""
-    return any(name in record.fields for name in _RESPONSES)
-
-
 def are_samples(members: dict[str, LazyArray]) -> bool:
     """Say whether the arrays of a file come from valid samples."""
     labels = members.get("labels")
@@ -44,7 +40,12 @@ def are_samples(members: dict[str, LazyArray]) -> bool:
 
 
 def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
-    """Return log-likelihoods as logits, correct answers as labels. All lines are read to find the widest."""
+    """Return log-likelihoods as logits, correct answers as labels. All lines are read to find the widest.
+
+    Other records are read as JSON Lines in general.
+    """
+    if not first_record(path).fields.keys() & set(_RESPONSES):
+        return json_lines.members(path, choice)
     n_rows = width = 0
     filters = set()
     try:

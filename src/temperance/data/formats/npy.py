@@ -7,15 +7,13 @@ are verified.
 from __future__ import annotations
 
 import math
-import struct
 import warnings
-import zlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
-from zipfile import BadZipFile, ZipFile, ZipInfo
+from zipfile import ZipFile, ZipInfo
 
 import numpy as np
 from numpy.lib import format as npy
@@ -25,20 +23,6 @@ from temperance.data.lazy_array import FILL_BYTES, LazyArray, MappedArray
 from temperance.data.read_options import ReadOptions
 from temperance.errors import file_error, library_errors
 from temperance.files import filled_array
-
-# All errors that the standard library was seen to raise for damaged archives.
-_ARCHIVE_ERRORS = (
-    BadZipFile,
-    zlib.error,
-    EOFError,
-    NotImplementedError,  # an unknown method of compression
-    RuntimeError,  # encrypted
-    OSError,
-    ValueError,
-    OverflowError,
-    struct.error,
-    IndexError,
-)
 
 
 @dataclass(frozen=True)
@@ -70,7 +54,7 @@ def _read_header(path: Path, key: str, file: IO[bytes], total: int) -> _Header:
             raise ValueError(f"version {version[0]}.{version[1]} is for arrays of records")
         read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         header = _Header(*read(file), file.tell())
-        if any(length < 0 for length in header.shape):
+        if min(header.shape, default=0) < 0:
             raise ValueError(f"shape {header.shape}")
     data_bytes = math.prod(header.shape) * header.dtype.itemsize
     # Objects are rejected later for their type; their pickle can have any size.
@@ -100,8 +84,7 @@ def archive_members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
 
 def _archive_errors(path: Path, key: str) -> AbstractContextManager[None]:
     what = "is damaged" if key else "is not a zip archive, as a .npz is, or is damaged"
-    wrong = f"{what} ({{}}). Copy it again, or save it by np.savez."
-    return library_errors(path, wrong, key, of=_ARCHIVE_ERRORS)
+    return library_errors(path, f"{what} ({{}}). Copy it again, or save it by np.savez.", key)
 
 
 class _Member(LazyArray):
