@@ -14,7 +14,7 @@ import torch
 from refusal import refused, write
 
 from temperance import InputError
-from temperance.data import open_rows, simulate
+from temperance.data import open_rows
 from temperance.data.formats import npy
 
 N, K = 6, 3
@@ -264,9 +264,3 @@ def test_a_pt_that_changes_while_it_is_read():
     torch.save({"logits": torch.zeros(5, 3)}, "val.pt")
     with pytest.raises(InputError, match=r"val\.pt, logits: the file changed while it was read"):
         list(rows.blocks(2))
-
-
-@pytest.mark.parametrize("spread", ["wide", None])
-def test_the_spread_of_simulated_classes_is_a_number(spread):
-    with pytest.raises(InputError, match="class_spread must be a number"):
-        simulate(n_rows=10, n_classes=3, class_spread=spread)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from temperance.core.blocks import BFloat16
 from temperance.errors import InputError, Remedy, file_error, rows_from
 from temperance.files import filled_array
-from temperance.inputs.validation import check_number
 
 FILL_BYTES = 1 << 24  # bytes read at a time if the whole array is needed
-TEXT_ROWS = 1 << 16  # rows of a text column read at a time
 TEXT = np.dtype("U")
 """The type of an array of text whose width is not known before it is read."""
 
@@ -69,7 +69,6 @@ class LazyArray(ABC):
 
     def blocks(self, rows: int) -> Iterator[NDArray[Any]]:
         """Yield all rows in order, in blocks of `rows` rows; the last block can be smaller."""
-        check_number("rows", rows, ">= 1", lambda number: number >= 1, whole=True)
         self.check_numbers()
         return self._blocks(rows)
 
@@ -89,7 +88,7 @@ class LazyArray(ABC):
 
     def _array(self) -> NDArray[Any]:
         if self.dtype == TEXT:  # its width is known only at the end
-            return np.concatenate([np.empty(0, "U1"), *self._blocks(TEXT_ROWS)])
+            return np.concatenate([np.empty(0, "U1"), *self._blocks(FILL_BYTES // 256)])
         row_bytes = max(1, self.dtype.itemsize * math.prod(self.shape[1:]))
         return filled_array(self.shape, self.dtype, self._blocks(max(1, FILL_BYTES // row_bytes)))
 
@@ -109,18 +108,56 @@ class UnreadableArray(LazyArray):
         raise self._error
 
 
-class ArrayInMemory(LazyArray):
-    """An array that is already in memory, for formats that are read as a whole."""
+class SlicedArray(LazyArray):
+    """An array whose rows are slices of what `opened` opens, anew for each block."""
 
-    def __init__(self, path: Path, key: str, array: NDArray[Any]) -> None:
-        super().__init__(path, key, array.shape, array.dtype)
-        self._held = array
+    def __init__(
+        self,
+        path: Path,
+        key: str,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        opened: Callable[[], AbstractContextManager[Any]],
+    ) -> None:
+        super().__init__(path, key, shape, dtype)
+        self._opened = opened
 
     def _array(self) -> NDArray[Any]:
-        return self._held
+        with self._opened() as array:
+            if isinstance(array, np.ndarray) and array.dtype == self.dtype:
+                return array
+        return super()._array()
 
     def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
-        return (self._held[start : start + rows] for start in range(0, len(self._held), rows))
+        for start in range(0, self.shape[0], rows):
+            with self._opened() as array:
+                block = np.array(array[start : start + rows], self.dtype)
+            yield block
+
+
+def in_memory(path: Path, key: str, array: NDArray[Any]) -> LazyArray:
+    """Return an array that has been read already."""
+    return SlicedArray(path, key, array.shape, array.dtype, partial(nullcontext, array))
+
+
+def mapped(
+    path: Path, key: str, shape: tuple[int, ...], dtype: np.dtype[Any], offset: int, *, order: str = "C"
+) -> LazyArray:
+    """Return an array whose bytes in the file, starting at `offset`, are the same as in memory."""
+
+    @contextmanager
+    def opened() -> Iterator[NDArray[Any]]:
+        if not math.prod(shape):  # an empty array cannot be mapped
+            yield np.empty(shape, dtype)
+            return
+        try:
+            array = np.memmap(path, dtype, "r", offset, shape, order)  # type: ignore[call-overload]
+        except ValueError as error:
+            fact = "the file must hold the whole array; it ends too early. Copy it again."
+            raise file_error(path, fact, key) from error
+        yield array
+
+    return SlicedArray(path, key, shape, dtype, opened)
 
 
 class RecordArray(LazyArray):
@@ -188,35 +225,8 @@ def regrouped(blocks: Iterable[NDArray[Any]], rows: int) -> Iterator[NDArray[Any
         yield held
 
 
-class MappedArray(LazyArray):
-    """An array whose bytes in the file, starting at `offset`, are the same as in memory."""
-
-    def __init__(
-        self,
-        path: Path,
-        key: str,
-        shape: tuple[int, ...],
-        dtype: np.dtype[Any],
-        offset: int,
-        *,
-        order: str = "C",
-    ) -> None:
-        super().__init__(path, key, shape, dtype)
-        self._held, self._offset, self._order = dtype, offset, order
-
-    def _array(self) -> NDArray[Any]:
-        return self._map() if self._held.isnative else super()._array()
-
-    def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
-        for start in range(0, self.shape[0], rows):
-            # Each block is copied from a map of its own.
-            yield np.array(self._map()[start : start + rows], self.dtype)
-
-    def _map(self) -> NDArray[Any]:
-        if not math.prod(self.shape):  # an empty array cannot be mapped
-            return np.empty(self.shape, self._held)
-        try:
-            return np.memmap(self.path, self._held, "r", self._offset, self.shape, self._order)  # type: ignore[call-overload]
-        except ValueError as error:
-            fact = "the file must hold the whole array; it ends too early. Copy it again."
-            raise self.file_error(fact) from error
+def widened(bits: LazyArray) -> LazyArray:
+    """Return bfloat16, which NumPy lacks and which is stored as integers, as float32: its upper half."""
+    return ChangedArray(
+        bits, bits.shape, lambda block, first: BFloat16(block).widened(), np.dtype(np.float32)
+    )

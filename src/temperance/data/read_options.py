@@ -85,8 +85,6 @@ class ReadOptions:
     """What the numbers are, if nothing says so and the classes are `default_classes`."""
     default_classes: tuple[str, ...] | None = None
     """The names of the classes if neither the user nor the file has any, from a calibrator."""
-    index: tuple[str, ...] = ()
-    """Columns that the file marks as the index of its rows. Formats set it."""
     labels_only: bool = False
     """Whether only the labels are read, so that other columns can hold anything. The reader sets it."""
 

@@ -25,11 +25,11 @@ from temperance.data.lazy_array import FILL_BYTES, ChangedArray, LazyArray
 from temperance.data.read_options import CLASS_KEYS, KINDS, MARK_KEY, PARTS, ReadOptions
 from temperance.errors import InputError, Remedy, file_error, listed, rows_from
 from temperance.files import filled_array
-from temperance.inputs.containers import MAX_COMPARED_ROWS, rows_to_keep
+from temperance.inputs.containers import rows_to_keep
 from temperance.inputs.groups import MIN_GROUPS, groups_of_axes
 from temperance.inputs.labels import MARK_CLASSES, check_labels, from_marks
 from temperance.inputs.probabilities import MIN_FLOOR, LowEnd, divide_by_sums, logits_from_probs
-from temperance.inputs.validation import INSPECTED_ROWS, check_choice, doubtful_columns
+from temperance.inputs.validation import INSPECTED_ROWS, check_choice, check_number, doubtful_columns
 
 
 @dataclass(frozen=True)
@@ -270,6 +270,7 @@ class RowFile:
 
     def blocks(self, rows: int) -> Iterator[NDArray[Any]]:
         """Yield the stored numbers in order, in blocks of `rows` rows; the last block can be smaller."""
+        check_number("rows", rows, ">= 1", lambda number: number >= 1, whole=True)
         return self.stored.blocks(rows)
 
     def array(self) -> NDArray[Any]:
@@ -559,7 +560,7 @@ def _find_beside(
     whole = f"{wanted}_{part}" if part else wanted
     found = members.get(whole)
     if found is None and name is not None:
-        remedy = Remedy("group_column" if key == "groups" else key, ("NAME",))
+        remedy = Remedy("group_column", ("NAME",)) if key == "groups" else Remedy("by", ("NAME",))
         raise file_error(path, f"must have an array named {whole}; found {_listed(members)}.", remedy=remedy)
     if found is not None and (not found.shape or found.shape != leading[: len(found.shape)]):
         size = f"{leading[0]} rows" if len(leading) == 1 else f"rows of shape {leading}"
@@ -572,7 +573,7 @@ def _refuse_doubtful(stored: LazyArray, kind: str, known: tuple[str, ...] | None
 
     Known classes are fine. For probabilities the sums of the rows tell, so only names are checked.
     """
-    rows = next(stored.blocks(MAX_COMPARED_ROWS), np.empty(0)) if kind == "logits" else np.empty(0)
+    rows = next(stored.blocks(INSPECTED_ROWS), np.empty(0)) if kind == "logits" else np.empty(0)
     found = doubtful_columns(stored.columns, rows)
     doubtful = [name for name in stored.columns if name in found and name not in (known or ())]
     if doubtful:

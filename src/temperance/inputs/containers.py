@@ -26,14 +26,13 @@ from temperance.errors import InputError, excerpt, listed
 from temperance.inputs.groups import MIN_GROUPS, check_groups, groups_of_axes
 from temperance.inputs.labels import Names, check_classes, check_labels
 from temperance.inputs.validation import (
+    INSPECTED_ROWS,
     check_labelled_rows,
     check_logits_shape,
     check_number,
     check_sample_weight,
     doubtful_columns,
 )
-
-MAX_COMPARED_ROWS = 1000  # of a frame, to compare its columns: enough to see whether numbers are whole
 
 
 @dataclass(frozen=True)
@@ -161,7 +160,7 @@ def open_labelled(
     if len(values) == 0:
         raise InputError("fit needs labelled rows, and there are none. Pass the logits of a validation set.")
     if classes is None and names is not None and not isinstance(values, BFloat16):
-        for name, why in doubtful_columns(tuple(map(str, names)), values[:MAX_COMPARED_ROWS]).items():
+        for name, why in doubtful_columns(tuple(map(str, names)), values[:INSPECTED_ROWS]).items():
             raise InputError(
                 f"column {name!r} might not be the logits of a class: {why}. Drop the column, or pass "
                 "classes=[...] with the names of all columns if it is one."

@@ -246,6 +246,21 @@ def test_text_further_down_is_a_cell_to_correct(table):
     )
 
 
+def test_ids_without_a_name_are_in_the_first_column_whatever_else_has_none(csv):
+    rows = open_rows(
+        csv(",cat,dog,\nx,1,2,7\ny,3,4,8\n"), kind="logits", classes="cat,dog", need_labels=False
+    )
+    assert rows.ids.tolist() == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "is_name"), [("01", True), ("007", True), ("0", False), ("11", False), ("0a", True)]
+)
+def test_labels_are_names_if_all_are_among_them_or_one_is_no_number(csv, cell, is_name):
+    path = csv(f"logit_01,logit_007,logit_10,label\n1,2,3,10\n1,2,3,{cell}\n")
+    assert (open_members(path)["labels"].labels().dtype.kind == "U") == is_name
+
+
 @pytest.mark.parametrize(("names", "place"), [("label,cat,dog,", 4), (",cat,,dog", 3), ("label,,cat,dog", 2)])
 def test_a_column_without_a_name_is_reported_by_its_position(csv, names, place):
     path = csv(f"{names}\n1,1,1,1\n")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.data.formats.columns import BESIDE_SCORES, Columns, group, not_numbers
-from temperance.data.lazy_array import TEXT, ArrayInMemory, LazyArray, UnreadableArray, regrouped
+from temperance.data.lazy_array import TEXT, LazyArray, UnreadableArray, in_memory, regrouped
 from temperance.data.read_options import MARK_KEY, ReadOptions
 from temperance.errors import file_error, library_errors
 from temperance.loaders import import_optional
@@ -37,11 +36,11 @@ def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     except ValueError:  # metadata that is not JSON is ignored
         noted = ()
     index = tuple(name for name in noted if isinstance(name, str) and name in schema.names)
-    groups = group(path, list(schema.names), replace(choice, index=index))
+    groups = group(path, list(schema.names), choice, index)
     found = {key: _stored(path, key, columns, schema, n_rows) for key, columns in groups.items()}
     if mark := (schema.metadata or {}).get(_EARLIER_MARK):
         noted_mark = np.array([mark.decode(errors="replace")])
-        found.setdefault(MARK_KEY, ArrayInMemory(path, MARK_KEY, noted_mark))
+        found.setdefault(MARK_KEY, in_memory(path, MARK_KEY, noted_mark))
     return found
 
 

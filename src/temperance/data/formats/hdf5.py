@@ -10,10 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from temperance.data.lazy_array import TEXT, LazyArray, UnreadableArray
+from temperance.data.lazy_array import TEXT, LazyArray, SlicedArray, UnreadableArray
 from temperance.data.read_options import PARTS, ReadOptions
 from temperance.errors import library_errors
 from temperance.loaders import import_optional
@@ -64,26 +61,12 @@ def _stored(path: Path, key: str, file: Any, place: str) -> LazyArray:
     from h5py import check_string_dtype
 
     is_text = check_string_dtype(dataset.dtype) is not None
-    return _Dataset(path, key, place, dataset.shape, TEXT if is_text else dataset.dtype)
+    if is_text and not dataset.shape:
+        return UnreadableArray(path, key, "is a single text. Save an array under this name.")
 
+    @contextmanager
+    def opened() -> Iterator[Any]:
+        with _opened(path) as again:
+            yield again[place].asstr() if is_text else again[place]
 
-class _Dataset(LazyArray):
-    """A dataset of numbers, or of text: labels or class names."""
-
-    def __init__(
-        self, path: Path, key: str, place: str, shape: tuple[int, ...], dtype: np.dtype[Any]
-    ) -> None:
-        super().__init__(path, key, shape, dtype)
-        self._place = place
-
-    def _array(self) -> NDArray[Any]:
-        if self.dtype != TEXT:
-            return super()._array()
-        with _opened(self.path) as file:  # a dataset can be a single text, without rows
-            return np.asarray(file[self._place].asstr()[...]).astype(str)
-
-    def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
-        with _opened(self.path) as file:
-            dataset = file[self._place]
-            for start in range(0, self.shape[0], rows):
-                yield np.asarray(dataset[start : start + rows]).astype(self.dtype, copy=False)
+    return SlicedArray(path, key, dataset.shape, TEXT if is_text else dataset.dtype, opened)

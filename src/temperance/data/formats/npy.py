@@ -19,7 +19,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from temperance.data.lazy_array import FILL_BYTES, LazyArray, MappedArray
+from temperance.data.lazy_array import FILL_BYTES, LazyArray, mapped
 from temperance.data.read_options import ReadOptions
 from temperance.errors import file_error, library_errors
 from temperance.files import filled_array
@@ -41,7 +41,7 @@ def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     with path.open("rb") as file:
         header = _read_header(path, "", file, total)
     order = "F" if header.fortran else "C"
-    return {"": MappedArray(path, "", header.shape, header.dtype, header.size, order=order)}
+    return {"": mapped(path, "", header.shape, header.dtype, header.size, order=order)}
 
 
 def _read_header(path: Path, key: str, file: IO[bytes], total: int) -> _Header:

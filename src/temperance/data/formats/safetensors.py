@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from temperance.core.blocks import BFloat16
-from temperance.data.lazy_array import ChangedArray, LazyArray, MappedArray, UnreadableArray
+from temperance.data.lazy_array import LazyArray, UnreadableArray, mapped, widened
 from temperance.data.read_options import ReadOptions
 from temperance.errors import file_error, library_errors
 
@@ -63,11 +62,8 @@ def _tensor(path: Path, key: str, entry: Any, start: int, total: int) -> LazyArr
             f"to {end} of {total - start}. Copy or save the file again.",
             key,
         )
-    stored = MappedArray(path, key, shape, held, start + begin)
-    if name != "BF16":
-        return stored
-    # NumPy lacks this type; it is the upper half of a float32.
-    return ChangedArray(stored, shape, lambda bits, first: BFloat16(bits).widened(), np.dtype(np.float32))
+    stored = mapped(path, key, shape, held, start + begin)
+    return widened(stored) if name == "BF16" else stored
 
 
 def _entry(path: Path, key: str, entry: Any) -> tuple[tuple[int, ...], str, tuple[int, int]]:
