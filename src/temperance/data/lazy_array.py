@@ -109,7 +109,7 @@ class UnreadableArray(LazyArray):
 
 
 class SlicedArray(LazyArray):
-    """An array whose rows are slices of what `opened` opens, anew for each block."""
+    """An array whose rows are slices of what `opened` opens, anew per block."""
 
     def __init__(
         self,

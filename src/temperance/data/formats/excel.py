@@ -1,6 +1,6 @@
 """.xlsx: the first sheet is a table (see columns.py), and its first row names the columns.
 
-The sheet is opened once, since it has at most a million rows. Its cells are then read as text, like those of
+The sheet is opened once, since it has at most a million rows. Its cells are then read as text, as in
 a .csv. A formula counts as the value that the file stores for it.
 """
 

@@ -56,7 +56,7 @@ def _stored(path: Path, key: str, tensor: Any) -> LazyArray:
         yield _numpy(again)
 
     # A tensor that is not mapped is already in memory.
-    stored = SlicedArray(path, key, shape, dtype, opened)
+    stored: LazyArray = SlicedArray(path, key, shape, dtype, opened)
     if not _is_zip(path):
         stored = in_memory(path, key, _numpy(tensor))
     return widened(stored) if _is_bfloat16(tensor) else stored
