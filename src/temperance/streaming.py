@@ -17,6 +17,7 @@ from temperance.calibrators import Calibrator
 from temperance.core.blocks import block_rows
 from temperance.core.row_block import kernels_of_size, map_rows
 from temperance.data import RowFile
+from temperance.data.lazy_array import regrouped
 from temperance.errors import rows_from
 from temperance.files import scratch_array
 from temperance.inputs.containers import open_logits
@@ -53,14 +54,10 @@ def probabilities_of_file(
 
 def in_shape_of_file(file: RowFile, parts: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
     """Yield rows of an array with more than two axes in its own shape: by whole images or texts."""
-    inner = file.leading[1:]
-    size, held = math.prod(inner), np.empty((0, file.n_classes))
-    for part in parts:
-        rows = np.concatenate([held, part]) if len(held) else part
-        whole = len(rows) - len(rows) % size
-        if whole:
-            yield np.moveaxis(rows[:whole].reshape(-1, *inner, file.n_classes), -1, file.dim or -1)
-        held = rows[whole:]
+    inner, k = file.leading[1:], file.n_classes
+    size = math.prod(inner)
+    for rows in regrouped(parts, size * max(1, PART_BYTES // (8 * k * size))):
+        yield np.moveaxis(rows.reshape(-1, *inner, k), -1, file.dim or -1)
 
 
 def predict_file(

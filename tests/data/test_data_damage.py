@@ -14,7 +14,7 @@ import torch
 from refusal import refused, write
 
 from temperance import InputError
-from temperance.data import open_rows, simulate
+from temperance.data import open_rows
 from temperance.data.formats import npy
 
 N, K = 6, 3
@@ -112,9 +112,9 @@ def test_a_file_that_shrinks_while_it_is_read():
         ("logit_0,logit_1\n1,2\n\n3,x\n", "logits: line 4, column 'logit_1' must hold a number; found 'x'"),
         (
             "logit_0,logit_1\n1,2\n1,2,3\n",
-            "logits: line 3 must have 2 cells, as the first line has; found 3",
+            "val.csv: line 3 must have 2 cells, as the first line has; found 3",
         ),
-        ("logit_0,logit_1\n1,2\n1\n", "logits: line 3 must have 2 cells, as the first line has; found 1"),
+        ("logit_0,logit_1\n1,2\n1\n", "val.csv: line 3 must have 2 cells, as the first line has; found 1"),
         (
             "logit_0,logit_2\n1,2\n",
             "must have columns logit_0 to logit_{K-1} for K classes; found 2, without logit_1",
@@ -264,9 +264,3 @@ def test_a_pt_that_changes_while_it_is_read():
     torch.save({"logits": torch.zeros(5, 3)}, "val.pt")
     with pytest.raises(InputError, match=r"val\.pt, logits: the file changed while it was read"):
         list(rows.blocks(2))
-
-
-@pytest.mark.parametrize("spread", ["wide", None])
-def test_the_spread_of_simulated_classes_is_a_number(spread):
-    with pytest.raises(InputError, match="class_spread must be a number"):
-        simulate(n_rows=10, n_classes=3, class_spread=spread)

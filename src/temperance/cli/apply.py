@@ -55,7 +55,7 @@ def apply(
     from temperance.streaming import in_shape_of_file, predict_file, probability_dtype
 
     fitted = load(calibrator)
-    check_output(out, overwrite=force)
+    check_output(out)
     rows = open_for_calibrator(logits, reading, fitted, output)
     if rows.has_labels and rows.labels is None:
         with suppress(InputError):  # invalid labels, such as -1 for unknown, are not copied
@@ -75,7 +75,6 @@ def apply(
             "ids": rows.ids,
             # An id column named like a label column would be read back as labels.
             "id_column": "id" if (rows.id_column or "").lower() in taken else rows.id_column,
-            "decided": rule is not None,
             "mark": f"{key_of(fitted)} (temperance {temperance.__version__})",
         }
     with (

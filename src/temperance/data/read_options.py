@@ -21,94 +21,59 @@ MARK_KEY = "calibrated_by"
 """The key of the calibrator that made the probabilities of a file."""
 
 
+def _option(help: str, default: Any = None, **kind: Any) -> Any:
+    """Return a field that is an option of the command line, with its help and the kind of its value."""
+    return field(default=default, metadata={"help": help, **kind})
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
-    """What the user says about a file of rows. `open_rows` describes the fields.
+    """What the user says about a file of rows. `open_rows` describes the fields."""
 
-    A field's metadata is its help on the command line, with the choices or the kind of its value.
-    """
-
-    kind: str | None = field(
-        default=None, metadata={"help": "What the numbers are, if the file does not say.", "choices": KINDS}
+    kind: str | None = _option("What the numbers are, if the file does not say.", choices=KINDS)
+    labels: Path | None = _option(  # noqa: RUF009  a field
+        "File with the labels, if they are not in the file of logits.", file=True
     )
-    labels: Path | None = field(
-        default=None,
-        metadata={"help": "File with the labels, if they are not in the file of logits.", "file": True},
-    )
-    part: str | None = field(
-        default=None,
-        metadata={"help": "Which rows of a task file (logits_val or logits_test).", "choices": PARTS},
-    )
-    length_normalised: bool = field(
+    part: str | None = _option("Which rows of a task file (logits_val or logits_test).", choices=PARTS)
+    length_normalised: bool = _option(
+        "Divide log-likelihoods of lm-evaluation-harness by the length of the answers, as acc_norm does.",
         default=False,
-        metadata={
-            "help": "Divide log-likelihoods of lm-evaluation-harness by the length of the answers, as "
-            "acc_norm does."
-        },
     )
-    renormalise: bool = field(
+    renormalise: bool = _option(
+        "Divide each row of probabilities by its sum: for rounded ones, percentages or votes.",
         default=False,
-        metadata={
-            "help": "Divide each row of probabilities by its sum: for rounded ones, percentages or votes."
-        },
     )
-    positions: bool = field(
+    positions: bool = _option(
+        "Columns are positions without a meaning, as the options of questions, not classes. Samples of "
+        "lm-evaluation-harness say so.",
         default=False,
-        metadata={
-            "help": "Columns are positions without a meaning, as the options of questions, not classes. "
-            "Samples of lm-evaluation-harness say so."
-        },
     )
     """What the file cannot say about its columns: only on the command line."""
-    label_column: str | None = field(
-        default=None,
-        metadata={"help": "Column of a table with the labels, if it has another name.", "metavar": "NAME"},
+    label_column: str | None = _option(
+        "Column of a table with the labels, if it has another name.", metavar="NAME"
     )
-    id_column: str | None = field(
-        default=None, metadata={"help": "Column of a table with the row names.", "metavar": "NAME"}
+    id_column: str | None = _option("Column of a table with the row names.", metavar="NAME")
+    group_column: str | None = _option(
+        "Column, or array, with the group of each row, such as the patient or the document; by default one "
+        "called groups.",
+        metavar="NAME",
     )
-    group_column: str | None = field(
-        default=None,
-        metadata={
-            "help": "Column, or array, with the group of each row, such as the patient or the document; by "
-            "default one called groups.",
-            "metavar": "NAME",
-        },
+    by: str | None = _option(
+        "Column, or array, whose values are scored separately, such as the hospital.", metavar="NAME"
     )
-    by: str | None = field(
-        default=None,
-        metadata={
-            "help": "Column, or array, whose values are scored separately, such as the hospital.",
-            "metavar": "NAME",
-        },
+    dim: int | None = _option(
+        "Axis of the classes in an array with more than two axes, counted from 0: 1 for pixels "
+        "(N, K, H, W), 2 for tokens (N, T, K). The entries of the first axis are groups.",
+        type=int,
     )
-    dim: int | None = field(
-        default=None,
-        metadata={
-            "help": "Axis of the classes in an array with more than two axes, counted from 0: 1 for pixels "
-            "(N, K, H, W), 2 for tokens (N, T, K). The entries of the first axis are groups.",
-            "type": int,
-        },
+    ignore_index: int | None = _option(
+        "Label of rows to leave out, such as 255 for pixels without a class.", type=int
     )
-    ignore_index: int | None = field(
-        default=None,
-        metadata={
-            "help": "Label of rows to leave out, such as 255 for pixels without a class.",
-            "type": int,
-        },
+    classes: tuple[str, ...] | None = _option(
+        "Class names, separated by commas, or @FILE with one on each line.", metavar="NAMES"
     )
-    classes: tuple[str, ...] | None = field(
-        default=None,
-        metadata={
-            "help": "Class names, separated by commas, or @FILE with one on each line.",
-            "metavar": "NAMES",
-        },
-    )
-    from_probs: bool = field(
-        default=False,
-        metadata={
-            "help": "The file holds the classifier's own probabilities: calibrate their logarithms.",
-        },
+    from_probs: bool = _option(
+        "The file holds the classifier's own probabilities: calibrate their logarithms.", default=False
     )
     """As kind="probs", for a calibrator that was fitted to logits: only on the command line."""
     floor: float | None = None
@@ -120,8 +85,6 @@ class ReadOptions:
     """What the numbers are, if nothing says so and the classes are `default_classes`."""
     default_classes: tuple[str, ...] | None = None
     """The names of the classes if neither the user nor the file has any, from a calibrator."""
-    index: tuple[str, ...] = ()
-    """Columns that the file marks as the index of its rows. Formats set it."""
     labels_only: bool = False
     """Whether only the labels are read, so that other columns can hold anything. The reader sets it."""
 

@@ -18,20 +18,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.data.formats import ARRAYS, TABLES, check_file, format_of, open_members
+from temperance.data.formats import ARRAYS, TABLES, format_of, open_members
 from temperance.data.formats.columns import check_number_of_classes, joined
 from temperance.data.formats.harness import are_samples
-from temperance.data.lazy_array import FILL_BYTES, ChangedArray, LazyArray, RowsOfArray
+from temperance.data.lazy_array import FILL_BYTES, ChangedArray, LazyArray
 from temperance.data.read_options import CLASS_KEYS, KINDS, MARK_KEY, PARTS, ReadOptions
 from temperance.errors import InputError, Remedy, file_error, listed, rows_from
 from temperance.files import filled_array
-from temperance.inputs.containers import MAX_COMPARED_ROWS, rows_to_keep
+from temperance.inputs.containers import rows_to_keep
 from temperance.inputs.groups import MIN_GROUPS, groups_of_axes
 from temperance.inputs.labels import MARK_CLASSES, check_labels, from_marks
 from temperance.inputs.probabilities import MIN_FLOOR, LowEnd, divide_by_sums, logits_from_probs
-from temperance.inputs.validation import INSPECTED_ROWS, check_choice, doubtful_columns
-
-_BESIDE_SCORES = ("labels", "ids", "groups", "by", MARK_KEY, *CLASS_KEYS)
+from temperance.inputs.validation import INSPECTED_ROWS, check_choice, check_number, doubtful_columns
 
 
 @dataclass(frozen=True)
@@ -44,8 +42,6 @@ class RowFile:
     ----------
     path : Path
         The file.
-    key : str
-        Name of the array in the file.
     kind : {"logits", "probs"}
         What the numbers are.
     labels : array of shape (N,), or None
@@ -54,14 +50,10 @@ class RowFile:
         The array, which is read block by block.
     class_names : tuple of str, or None
         Names of the classes, in the order of the columns; None if they are numbered.
-    stored_labels : LazyArray, or None
-        The labels as they are stored, whether they were read or not; None if there are none.
-    stored_ids : LazyArray, or None
-        The row names.
-    stored_groups, stored_by : LazyArray, or None
-        The group of each row, such as its patient; and the value by which rows are scored separately.
-    calibrated_by : str, or None
-        The calibrator that made these probabilities, if the file names one.
+    beside : dict of LazyArray
+        What the file has beside the scores, as it is stored: labels, ids, groups, by.
+    options : ReadOptions
+        How the file is read.
     floor : float, or None
         Smaller probabilities are raised to this value; None means the floor of the rows themselves.
     raises : bool, or None
@@ -79,8 +71,6 @@ class RowFile:
         The shape of the array in the file; of one with more than two axes, every pixel or token is a row.
     dim : int, or None
         The axis of the classes in such an array.
-    ignore_index : int, or None
-        Rows with this label are left out when the labels are read.
     kept : array of bool, or None
         Which rows of the file these are; None if they are all.
 
@@ -97,25 +87,20 @@ class RowFile:
     """
 
     path: Path
-    key: str
     kind: str
-    labels: NDArray[np.intp] | None
     stored: LazyArray = field(repr=False)
+    beside: dict[str, LazyArray] = field(repr=False)
+    options: ReadOptions = field(repr=False)
     class_names: tuple[str, ...] | None = None
-    stored_labels: LazyArray | None = field(default=None, repr=False)
-    stored_ids: LazyArray | None = field(default=None, repr=False)
-    calibrated_by: str | None = None
+    labels: NDArray[np.intp] | None = None
     floor: float | None = None
     raises: bool | None = None
     length_normalised: bool | None = None
     positions: bool = False
     renormalised: bool = False
-    stored_groups: LazyArray | None = field(default=None, repr=False)
-    stored_by: LazyArray | None = field(default=None, repr=False)
     in_percent: bool = False
     array_shape: tuple[int, ...] = ()
     dim: int | None = None
-    ignore_index: int | None = None
     kept: NDArray[np.bool_] | None = field(default=None, repr=False)
 
     @classmethod
@@ -129,80 +114,99 @@ class RowFile:
         own = options if options.labels is None else replace(options, label_column=None)
         members = open_members(path, own)
         part = _choose_part(path, members, options)
-        kind, stored, shape, dim = _choose_scores(path, members, part, options)
+        kind, whole, stored, dim = _choose_scores(path, members, part, options)
         if not stored.key and stored.columns and options.classes is None:
             _refuse_doubtful(stored, kind, options.default_classes)
         in_percent = False
         if len(stored.shape) == 1 and stored.class_names == MARK_CLASSES:
             stored, in_percent = _from_percent(stored)
         names = _class_names(path, members, stored, options)
-        labels = _find_labels(path, members, part, replace(options, classes=names), required=need_labels)
-        ids = members.get("ids")
+        leading = _without_axis(whole.shape, dim)
+        of_labels = replace(options, classes=names)
+        found = {
+            "labels": _find_labels(path, members, part, of_labels, required=need_labels),
+            "ids": members.get("ids"),
+            "groups": _find_beside(path, members, part, "groups", options.group_column, leading),
+            "by": _find_beside(path, members, part, "by", options.by, leading),
+            MARK_KEY: members.get(MARK_KEY),
+        }
+        beside = {key: array for key, array in found.items() if array is not None}
+        ids = beside.get("ids")
         if ids is not None and (ids.shape != stored.shape[:1] or ids.dtype.kind not in "Uiuf"):
-            ids = None
-        calibrated_by, mark = None, members.get(MARK_KEY)
-        if mark is not None:
-            calibrated_by = "a calibrator"  # if the cell cannot be read
-            with suppress(InputError):
-                calibrated_by = str(next(mark._blocks(1)).ravel()[0])
-        rows = cls(path, stored.key, kind, None, stored, names, labels, ids, calibrated_by, options.floor)
-        rows = replace(rows, array_shape=shape, dim=dim, ignore_index=options.ignore_index)
-        groups, by = (
-            _beside(path, members, part, key, name, rows.leading)
-            for key, name in (("groups", options.group_column), ("by", options.by))
-        )
-        rows = replace(
-            rows,
-            positions=options.positions,
-            stored_groups=groups,
-            stored_by=by,
+            del beside["ids"]
+        samples = are_samples(members)
+        rows = cls(
+            path,
+            kind,
+            stored,
+            beside,
+            options,
+            names,
+            floor=options.floor,
+            length_normalised=options.length_normalised if samples else None,
+            positions=options.positions or samples,
             in_percent=in_percent,
+            array_shape=whole.shape,
+            dim=dim,
         )
-        if are_samples(members):
-            rows = replace(rows, length_normalised=options.length_normalised, positions=True)
         rows = rows.renormalise() if options.renormalise else rows
         return rows.with_labels() if need_labels or options.labels is not None else rows
 
     def with_labels(self) -> RowFile:
         """Return the rows with their labels read; raise if a label is invalid."""
-        assert self.stored_labels is not None  # the caller checks has_labels
-        # Members of a zip archive are not always aligned, and compiled loops need aligned labels.
-        array = np.require(self.stored_labels.labels(), requirements="A")
+        stored, rows, ignored = self.beside["labels"], self, self.options.ignore_index
+        # Compiled loops need aligned labels.
+        array = np.require(stored.labels(), requirements="A")
         if self.class_names == MARK_CLASSES:
             array = from_marks(array)
-        rows = self
-        with self.stored_labels.naming_file():
+        with stored.naming_file():
             if self.dim is not None and array.shape != self.leading:
-                of = self.array_shape
-                fitting = [i for i in range(1, len(of)) if (*of[:i], *of[i + 1 :]) == array.shape]
+                axes, of = range(1, len(self.array_shape)), self.array_shape
+                fitting = tuple(dim for dim in axes if _without_axis(of, dim) == array.shape)
                 raise InputError(
                     f"labels must have the shape of the {self.kind} without the axis of the classes, "
                     f"{self.leading}; found shape {array.shape}.",
-                    remedy=Remedy("dim", tuple(fitting)) if fitting else None,
+                    remedy=Remedy("dim", fitting) if fitting else None,
                 )
             array = array.reshape(-1) if self.dim is not None else array
-            if self.ignore_index is not None and array.shape == self.shape[:1] and self.kept is None:
+            if ignored is not None and array.shape == self.shape[:1] and self.kept is None:
                 kept = np.zeros(len(array), bool)
-                kept[rows_to_keep(array, self.ignore_index)] = True
-                rows, array = (
-                    replace(self, stored=RowsOfArray(self.stored, kept=kept), kept=kept),
-                    array[kept],
+                kept[rows_to_keep(array, ignored)] = True
+                left = ChangedArray(
+                    self.stored,
+                    (int(kept.sum()), *self.shape[1:]),
+                    lambda block, first: block[kept[first : first + len(block)]],
+                    self.stored.dtype,
                 )
+                rows, array = replace(self, stored=left, kept=kept), array[kept]
             labels = check_labels(array, rows.shape[0], rows.n_classes, rows.class_names)
         return replace(rows, labels=labels)
 
     @property
+    def key(self) -> str:
+        """Name of the array in the file."""
+        return self.stored.key
+
+    @property
     def has_labels(self) -> bool:
         """Whether there are labels, in this file or in another that the user has named."""
-        return self.stored_labels is not None
+        return "labels" in self.beside
 
     @property
     def label_column(self) -> str | None:
         """The column of this table from which the labels were read."""
-        stored = self.stored_labels
-        if self.labels is None or stored is None or stored.path != self.path or not stored.columns:
+        if self.labels is None or self.beside["labels"].path != self.path:
             return None
-        return stored.columns[0]
+        return next(iter(self.beside["labels"].columns), None)
+
+    @property
+    def calibrated_by(self) -> str | None:
+        """The calibrator that made these probabilities, if the file names one."""
+        if MARK_KEY not in self.beside:
+            return None
+        with suppress(InputError):
+            return str(next(self.beside[MARK_KEY]._blocks(1)).ravel()[0])
+        return "a calibrator"  # the cell cannot be read
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -212,13 +216,12 @@ class RowFile:
     @property
     def leading(self) -> tuple[int, ...]:
         """The shape of the array in the file without the axis of the classes."""
-        shape = self.array_shape
-        return shape[:1] if self.dim is None else (*shape[: self.dim], *shape[self.dim + 1 :])
+        return _without_axis(self.array_shape, self.dim)
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Type of the logits: integers become float64."""
-        return self.stored.dtype if self.stored.dtype.kind == "f" else np.dtype(np.float64)
+        return _float_type(self.stored)
 
     @property
     def n_classes(self) -> int:
@@ -228,12 +231,12 @@ class RowFile:
     @property
     def id_column(self) -> str | None:
         """The column of a table with the row names."""
-        return None if self.stored_ids is None or not self.stored_ids.columns else self.stored_ids.columns[0]
+        return next(iter(self.beside["ids"].columns), None) if "ids" in self.beside else None
 
     @property
     def ids(self) -> NDArray[Any] | None:
         """The row names, read when needed; None if the file has none."""
-        return self._one_per_row(self.stored_ids)
+        return self._one_per_row("ids")
 
     @property
     def groups(self) -> NDArray[Any] | None:
@@ -245,21 +248,21 @@ class RowFile:
 
     def groups_of(self, at_least: int) -> NDArray[Any] | None:
         """Return `groups`, where so many entries of the first axis are groups."""
-        if self.stored_groups is not None:
-            return self._one_per_row(self.stored_groups)
+        if "groups" in self.beside:
+            return self._one_per_row("groups")
         groups = groups_of_axes(self.leading, at_least=at_least)
         return groups if groups is None or self.kept is None else groups[self.kept]
 
     @property
     def by(self) -> NDArray[Any] | None:
         """The value by which each row is scored separately, read when needed; None unless asked for."""
-        return self._one_per_row(self.stored_by)
+        return self._one_per_row("by")
 
-    def _one_per_row(self, stored: LazyArray | None) -> NDArray[Any] | None:
+    def _one_per_row(self, key: str) -> NDArray[Any] | None:
         """Return what is stored beside the scores, per row; an image or text has it for all its rows."""
-        if stored is None:
+        if key not in self.beside:
             return None
-        values = stored.labels()
+        values = self.beside[key].labels()
         if self.dim is not None:
             missing = len(self.leading) - values.ndim
             values = np.broadcast_to(values.reshape(values.shape + missing * (1,)), self.leading).reshape(-1)
@@ -267,6 +270,7 @@ class RowFile:
 
     def blocks(self, rows: int) -> Iterator[NDArray[Any]]:
         """Yield the stored numbers in order, in blocks of `rows` rows; the last block can be smaller."""
+        check_number("rows", rows, ">= 1", lambda number: number >= 1, whole=True)
         return self.stored.blocks(rows)
 
     def array(self) -> NDArray[Any]:
@@ -296,8 +300,10 @@ class RowFile:
             raise self.stored.file_error(
                 "must hold probabilities to be renormalised; found logits.", Remedy("renormalise")
             )
-        stored = ChangedArray(self.stored, divide_by_sums, self.shape)
-        return self if self.renormalised else replace(self, stored=stored, renormalised=True)
+        if self.renormalised:
+            return self
+        shares = ChangedArray(self.stored, self.shape, lambda block, first: divide_by_sums(block), self.dtype)
+        return replace(self, stored=shares, renormalised=True)
 
     def low_end(self, floor: float = MIN_FLOOR) -> LowEnd:
         """Return how many rows have a probability of 0, or below `floor`, in one pass over the file."""
@@ -419,7 +425,6 @@ def parts(path: str | Path) -> tuple[str, ...]:
     >>> parts(path)
     ('val', 'test')
     """
-    check_file(Path(path))
     return parts_of(open_members(path)) if format_of(Path(path)) in ARRAYS else ()
 
 
@@ -444,40 +449,36 @@ def _choose_part(path: Path, members: dict[str, LazyArray], options: ReadOptions
 
 def _choose_scores(
     path: Path, members: dict[str, LazyArray], part: str | None, options: ReadOptions
-) -> tuple[str, LazyArray, tuple[int, ...], int | None]:
-    """Return whether logits or probabilities, their rows, the shape in the file, and the axis of the classes.
+) -> tuple[str, LazyArray, LazyArray, int | None]:
+    """Return whether logits or probabilities, their array, its rows, and the axis of the classes.
 
     The axis is None for one or two axes. Raise unless the rows are an (N, K) or (N,) array.
     """
     kind, said = ("probs", "from_probs") if options.from_probs else (options.kind, "kind")
     suffix = f"_{part}" if part else ""
     named = [one for one in KINDS if one + suffix in members]
-    beside = (options.group_column, options.by)
-    if named:
-        found = kind if kind in named else named[0]  # logits first
-        stored = members[found + suffix]
-        whole, stored, dim = _rows_of(stored, found, options)
-        if kind not in (None, found):
-            raise stored.file_error(f"must hold {kind}, as requested; found {found}.", Remedy(said))
-    elif len(others := [key for key in members if key not in (*_BESIDE_SCORES, *beside)]) == 1:
-        stored = members[others[0]]
-        stored.check_numbers()  # arrays that cannot be read are not listed
-        whole, stored, dim = _rows_of(stored, "scores", options)
-        if kind is None and options.default_kind and _is_default_kind(members, stored, options):
-            kind = options.default_kind
-        if kind is None:
-            sentence = "does not say whether it holds logits or probabilities."
-            raise stored.file_error(sentence, Remedy("kind", KINDS))
-        found = kind
-    else:
+    beside = ("labels", "ids", "groups", "by", MARK_KEY, *CLASS_KEYS, options.group_column, options.by)
+    others = [key for key in members if key not in beside]
+    if not named and len(others) != 1:
         raise file_error(
             path, f"must have an array named logits or probs; found {_listed(members)}. Rename one."
         )
-    stored.check_numbers()
+    found = (kind if kind in named else named[0]) if named else None  # logits first
+    whole = members[f"{found}{suffix}" if found else others[0]]
+    if found and kind not in (None, found):
+        raise whole.file_error(f"must hold {kind}, as requested; found {found}.", Remedy(said))
+    whole.check_numbers()  # arrays that cannot be read are not listed
+    stored, dim = _rows_of(whole, found or "scores", options)
+    if not found and kind is None and options.default_kind and _is_default_kind(members, stored, options):
+        kind = options.default_kind
+    found = found or kind
+    if found is None:
+        sentence = "does not say whether it holds logits or probabilities."
+        raise stored.file_error(sentence, Remedy("kind", KINDS))
     shape, advice = stored.shape, ""
     if dim is None and shape[1:] == (1,):  # the head of a binary classifier
         shape = shape[:1]
-        stored = ChangedArray(stored, lambda block: block[:, 0], shape)
+        stored = ChangedArray(stored, shape, lambda block, first: block[:, 0], stored.dtype)
     if len(shape) == 2 and shape[1] < 2:
         advice = "Save one column per class."
     elif shape[0] == 0:
@@ -485,16 +486,19 @@ def _choose_scores(
     if advice:
         wanted = f"{found} must be an (N, K) array, one row per prediction and one column per class"
         raise stored.file_error(f"{wanted}; found shape {shape}. {advice}")
-    return found, stored, whole, dim
+    return found, whole, stored, dim
 
 
-def _rows_of(
-    stored: LazyArray, what: str, options: ReadOptions
-) -> tuple[tuple[int, ...], LazyArray, int | None]:
-    """Return the shape of an array, its rows, and the axis of the classes if it has more than two axes."""
+def _without_axis(shape: tuple[int, ...], dim: int | None) -> tuple[int, ...]:
+    """Return the shape of what has one value per row; `dim` is None for one or two axes."""
+    return shape[:1] if dim is None else (*shape[:dim], *shape[dim + 1 :])
+
+
+def _rows_of(stored: LazyArray, what: str, options: ReadOptions) -> tuple[LazyArray, int | None]:
+    """Return the rows of an array, and the axis of the classes if it has more than two axes."""
     shape, dim = stored.shape, options.dim
     if len(shape) < 3 and (dim is None or (len(shape) == 2 and dim in (-1, 1))):
-        return shape, stored, None
+        return stored, None
     last = len(shape) - 1
     choices = Remedy("dim", tuple(dict.fromkeys((1, last)))) if last > 1 else Remedy("dim")
     if dim is None and options.default_dim is not None and options.default_dim <= last:
@@ -506,7 +510,13 @@ def _rows_of(
         fact = f"dim must be the axis of the classes, which is not the first, in shape {shape}"
         raise stored.file_error(f"{fact}; found {dim}.", choices)
     dim %= len(shape)
-    return shape, RowsOfArray(stored, dim), dim
+    inner, n_classes = math.prod(_without_axis(shape, dim)[1:]), shape[dim]
+
+    def rows(block: NDArray[Any], first: int) -> NDArray[Any]:
+        return np.moveaxis(block, dim, -1).reshape(-1, n_classes)
+
+    of_rows = (shape[0] * inner, n_classes)
+    return ChangedArray(stored, of_rows, rows, stored.dtype, rows_in_entry=inner), dim
 
 
 def _from_percent(stored: LazyArray) -> tuple[LazyArray, bool]:
@@ -518,7 +528,7 @@ def _from_percent(stored: LazyArray) -> tuple[LazyArray, bool]:
     if not (first > 1).any():
         return stored, False
 
-    def divided(block: NDArray[Any]) -> NDArray[Any]:
+    def divided(block: NDArray[Any], first_row: int) -> NDArray[Any]:
         bad = np.flatnonzero(((block > 0) & (block < 1)) | (block < 0) | (block > 100))
         if bad.size:
             raise InputError(
@@ -529,10 +539,15 @@ def _from_percent(stored: LazyArray) -> tuple[LazyArray, bool]:
             )
         return block / 100
 
-    return ChangedArray(stored, divided, stored.shape), True
+    return ChangedArray(stored, stored.shape, divided, _float_type(stored)), True
 
 
-def _beside(
+def _float_type(stored: LazyArray) -> np.dtype[Any]:
+    """Return the type of logits or probabilities: integers become float64."""
+    return stored.dtype if stored.dtype.kind == "f" else np.dtype(np.float64)
+
+
+def _find_beside(
     path: Path,
     members: dict[str, LazyArray],
     part: str | None,
@@ -541,12 +556,11 @@ def _beside(
     leading: tuple[int, ...],
 ) -> LazyArray | None:
     """Return an array with one value per row, by its key or by the name that the user passes."""
-    is_table = format_of(path) in TABLES
-    wanted = key if is_table or name is None else name
-    found = members.get(f"{wanted}_{part}" if part else wanted)
+    wanted = key if name is None or format_of(path) in TABLES else name
+    whole = f"{wanted}_{part}" if part else wanted
+    found = members.get(whole)
     if found is None and name is not None:
         remedy = Remedy("group_column", ("NAME",)) if key == "groups" else Remedy("by", ("NAME",))
-        whole = f"{wanted}_{part}" if part else wanted
         raise file_error(path, f"must have an array named {whole}; found {_listed(members)}.", remedy=remedy)
     if found is not None and (not found.shape or found.shape != leading[: len(found.shape)]):
         size = f"{leading[0]} rows" if len(leading) == 1 else f"rows of shape {leading}"
@@ -559,7 +573,7 @@ def _refuse_doubtful(stored: LazyArray, kind: str, known: tuple[str, ...] | None
 
     Known classes are fine. For probabilities the sums of the rows tell, so only names are checked.
     """
-    rows = next(stored.blocks(MAX_COMPARED_ROWS), np.empty(0)) if kind == "logits" else np.empty(0)
+    rows = next(stored.blocks(INSPECTED_ROWS), np.empty(0)) if kind == "logits" else np.empty(0)
     found = doubtful_columns(stored.columns, rows)
     doubtful = [name for name in stored.columns if name in found and name not in (known or ())]
     if doubtful:

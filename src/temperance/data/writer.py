@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from io import TextIOWrapper
 from pathlib import Path
@@ -20,63 +19,51 @@ from temperance.data.formats.columns import NAMELESS, STEMS
 from temperance.data.formats.csv import with_quote
 from temperance.data.read_options import MARK_KEY
 from temperance.errors import file_error
-from temperance.files import atomic_file, check_writable
+from temperance.files import atomic_file
 from temperance.inputs.validation import check_choice
 from temperance.loaders import import_optional
 
-Arrays = list[NDArray[Any]]
-Put = Callable[..., Any]
-"""Writes the next rows, with ids before them and labels and decisions behind: lists of arrays."""
+Put = Callable[[NDArray[Any], int, NDArray[np.intp] | None], None]
+"""Writes the next rows, from the one with this number, with their decisions if there are any."""
 DECISION = "decision"
 """The column, or array, of decisions."""
-_GROUP_BYTES = 1 << 25  # per row group of a .parquet: each row group has an entry per column
 
 
 @dataclass
 class Writer:
-    """Writes blocks of rows, in order; `labels` and `ids` are lists of one array, or empty."""
+    """Writes blocks of rows, in order."""
 
     key: str
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    labels: list[NDArray[np.int64]]
+    labels: NDArray[np.int64] | None
     class_names: tuple[str, ...] | None
-    ids: list[NDArray[Any]]
+    ids: NDArray[Any] | None
     id_column: str
     mark: str | None
-    decided: bool = False
-    """Whether each block comes with its decisions."""
     put: Put = field(init=False)
     """The function of the format."""
     n_written: int = field(default=0, init=False)
 
-    def columns(self) -> list[str]:
-        """Names of the columns."""
-        stem = STEMS[self.key]
-        classes = self.class_names or [str(k) for k in range(self.shape[-1])]
-        scores = [stem] if len(self.shape) == 1 else [f"{stem}_{name}" for name in classes]
-        behind = (
-            ["label"] * len(self.labels) + [DECISION] * self.decided + [MARK_KEY] * (self.mark is not None)
-        )
-        return [self.id_column] * len(self.ids) + scores + behind
-
     def label_cells(self, labels: NDArray[np.int64]) -> NDArray[Any]:
-        """Labels as written to a table: class names, if there are any."""
+        """Labels as they are written: class names, if there are any."""
         return labels if self.class_names is None else np.array(self.class_names)[labels]
 
-    def decision_cells(self, decisions: NDArray[np.intp]) -> NDArray[Any]:
-        """Decisions as written to a table: classes, or that a person is to be asked."""
+    def columns(
+        self, rows: NDArray[Any], first: int, decisions: NDArray[np.intp] | None
+    ) -> list[tuple[str, NDArray[Any]]]:
+        """Return the columns of a table for the next rows, with their names."""
+        part, stem = slice(first, first + len(rows)), STEMS[self.key]
         classes = self.class_names or tuple(str(k) for k in range(self.shape[-1]))
-        return np.array([*classes, "ask a person"])[decisions]  # ASK_A_PERSON is -1, the last
-
-    def beside(self) -> dict[str, NDArray[Any]]:
-        """Arrays that are written with the scores to a file of arrays."""
-        held = {"labels": [self.label_cells(labels) for labels in self.labels], "ids": self.ids}
-        found = {key: arrays[0] for key, arrays in held.items() if arrays}
-        if self.class_names is not None:
-            found["classes"] = np.array(self.class_names)
-        if self.mark is not None:
-            found[MARK_KEY] = np.array([self.mark])
+        names = [stem] if len(self.shape) == 1 else [f"{stem}_{name}" for name in classes]
+        found = [] if self.ids is None else [(self.id_column, self.ids[part])]
+        found += zip(names, np.asfortranarray(rows.reshape(len(rows), -1)).T, strict=True)
+        if self.labels is not None:
+            found.append(("label", self.label_cells(self.labels[part])))
+        if decisions is not None:  # ASK_A_PERSON is -1, the last
+            found.append((DECISION, np.array([*classes, "ask a person"])[decisions]))
+        if self.mark is not None:  # in each row, so that it stays when the file is converted or split
+            found.append((MARK_KEY, np.full(len(rows), self.mark)))
         return found
 
     def write(self, block: ArrayLike, decisions: NDArray[np.intp] | None = None) -> None:
@@ -89,10 +76,7 @@ class Writer:
                 f"after {self.n_written} rows."
             )
         if len(rows):
-            part = slice(self.n_written, end)
-            ids = [ids[part] for ids in self.ids]
-            labels = [self.label_cells(labels[part]) for labels in self.labels]
-            self.put(rows, ids, labels, [] if decisions is None else [decisions])
+            self.put(rows, self.n_written, decisions)
         self.n_written = end
 
 
@@ -108,7 +92,6 @@ def open_writer(
     ids: ArrayLike | None = None,
     id_column: str | None = None,
     mark: str | None = None,
-    decided: bool = False,
     overwrite: bool = False,
 ) -> Iterator[Writer]:
     """Open `path` (.npz, .npy, .csv or .parquet) for rows that come block by block.
@@ -135,8 +118,6 @@ def open_writer(
         The column for `ids`.
     mark : str, optional
         Which calibrator made the probabilities.
-    decided : bool
-        Whether each block comes with its decisions.
     overwrite : bool
         Whether to replace an existing file.
 
@@ -152,13 +133,16 @@ def open_writer(
     >>> folder.cleanup()
     """
     path = Path(path)
-    check_output(path, labels=labels is not None, overwrite=overwrite)
+    check_output(path, labels=labels is not None)
     check_choice("key", key, tuple(STEMS))
-    held = _one_for_each_row("labels", None if labels is None else np.asarray(labels, np.int64), shape)
-    names = _one_for_each_row("ids", None if ids is None else np.asarray(ids), shape)
+    given = {"labels": labels, "ids": ids}
+    held = {what: None if values is None else np.asarray(values) for what, values in given.items()}
+    for what, array in held.items():
+        if array is not None and array.shape[:1] != shape[:1]:
+            raise ValueError(f"{what} must have one value per row, {shape[0]}; found shape {array.shape}.")
     classes = None if class_names is None else tuple(class_names)
     column = "id" if id_column is None or id_column in NAMELESS else id_column
-    writer = Writer(key, shape, np.dtype(dtype), held, classes, names, column, mark, decided)
+    writer = Writer(key, shape, np.dtype(dtype), held["labels"], classes, held["ids"], column, mark)
     with atomic_file(path, overwrite=overwrite) as file, WRITERS[path.suffix.lower()](file, writer) as put:
         writer.put = put
         yield writer
@@ -166,14 +150,8 @@ def open_writer(
             raise ValueError(f"{shape[0]} rows must be written; found {writer.n_written}.")
 
 
-def _one_for_each_row(what: str, array: NDArray[Any] | None, shape: tuple[int, ...]) -> list[NDArray[Any]]:
-    if array is not None and array.shape[:1] != shape[:1]:
-        raise ValueError(f"{what} must have one value per row, {shape[0]}; found shape {array.shape}.")
-    return [] if array is None else [array]
-
-
-def check_output(path: str | Path, *, labels: bool = False, overwrite: bool = False) -> None:
-    """Raise unless `open_writer` can write `path`; call it before the work begins."""
+def check_output(path: str | Path, *, labels: bool = False) -> None:
+    """Raise unless `open_writer` can write this format; call it before the work begins."""
     path = Path(path)
     suffix = path.suffix.lower()
     if suffix not in WRITERS:
@@ -182,31 +160,43 @@ def check_output(path: str | Path, *, labels: bool = False, overwrite: bool = Fa
         raise file_error(path, "a .npy holds one array, so it has no place for labels. Write a .npz.")
     if suffix in (".parquet", ".pq"):
         import_optional("pyarrow.parquet", "io", f"{path}: a {path.suffix} file")
-    check_writable(path, overwrite=overwrite)
 
 
 @contextmanager
 def _npy(file: IO[bytes], table: Writer) -> Iterator[Put]:
     header = {"descr": npy.dtype_to_descr(table.dtype), "fortran_order": False, "shape": table.shape}
     npy.write_array_header_1_0(file, header)
-    yield lambda rows, *beside: file.write(rows.reshape(-1).view(np.uint8).data)
+
+    def put(rows: NDArray[Any], first: int, decisions: NDArray[np.intp] | None) -> None:
+        file.write(rows.reshape(-1).view(np.uint8).data)
+
+    yield put
 
 
 @contextmanager
 def _npz(file: BinaryIO, table: Writer) -> Iterator[Put]:
-    # Not compressed, so that it can be memory-mapped. zipfile does not know the sizes; force_zip64 leaves
-    # room.
-    held: Arrays = []
+    beside: dict[str, NDArray[Any]] = {}
+    if table.labels is not None:
+        beside["labels"] = table.label_cells(table.labels)
+    if table.ids is not None:
+        beside["ids"] = table.ids
+    if table.class_names is not None:
+        beside["classes"] = np.array(table.class_names)
+    if table.mark is not None:
+        beside[MARK_KEY] = np.array([table.mark])
+    decided: list[NDArray[np.intp]] = []
+    # zipfile does not know the sizes; force_zip64 leaves room.
     with ZipFile(file, "w", ZIP_STORED) as archive:
         with archive.open(f"{table.key}.npy", "w", force_zip64=True) as member, _npy(member, table) as put:
 
-            def put_and_hold(rows: NDArray[Any], ids: Arrays, labels: Arrays, decisions: Arrays) -> None:
-                held.extend(decisions)
-                put(rows)
+            def put_and_hold(rows: NDArray[Any], first: int, decisions: NDArray[np.intp] | None) -> None:
+                decided.extend([] if decisions is None else [decisions])
+                put(rows, first, None)
 
             yield put_and_hold
-        decided = {DECISION: np.concatenate(held)} if held else {}
-        for key, array in (table.beside() | decided).items():
+        if decided:
+            beside[DECISION] = np.concatenate(decided)
+        for key, array in beside.items():
             with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
                 npy.write_array(member, array, allow_pickle=False)
 
@@ -215,21 +205,17 @@ def _npz(file: BinaryIO, table: Writer) -> Iterator[Put]:
 def _csv(file: BinaryIO, table: Writer) -> Iterator[Put]:
     text = TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(map(with_quote, table.columns()))
 
-    def put(rows: NDArray[Any], ids: Arrays, labels: Arrays, decisions: Arrays) -> None:
-        decided = map(table.decision_cells, decisions)
-        before, behind = (
-            [list(map(with_quote, array.tolist())) for array in arrays]
-            for arrays in (ids, [*labels, *decided])
-        )
-        if table.mark is not None:  # in each row, so that it stays when the file is converted or split
-            behind.append([table.mark] * len(rows))
+    def put(rows: NDArray[Any], first: int, decisions: NDArray[np.intp] | None) -> None:
+        columns = table.columns(rows, first, decisions)
+        if first == 0:
+            writer.writerow(with_quote(name) for name, _ in columns)
         # Python writes floats with enough digits to read back the same number.
-        for at, row in enumerate(rows.reshape(len(rows), -1)):
-            writer.writerow(
-                [column[at] for column in before] + row.tolist() + [column[at] for column in behind]
-            )
+        cells = [
+            list(map(with_quote, column.tolist())) if column.dtype.kind == "U" else column.tolist()
+            for _, column in columns
+        ]
+        writer.writerows(zip(*cells, strict=True))
 
     yield put
     text.flush()
@@ -241,39 +227,23 @@ def _parquet(file: BinaryIO, table: Writer) -> Iterator[Put]:
     import pyarrow as arrow
     from pyarrow import parquet
 
-    text = arrow.string()
-    kinds = [text if ids.dtype.kind == "U" else arrow.from_numpy_dtype(ids.dtype) for ids in table.ids]
-    kinds += [arrow.from_numpy_dtype(table.dtype)] * math.prod(table.shape[1:])
-    kinds += [arrow.int64() if table.class_names is None else text] * len(table.labels)
-    kinds += [text] * table.decided
-    marks = [] if table.mark is None else [table.mark]
-    kinds += [arrow.dictionary(arrow.int32(), text)] * len(marks)
-    schema = arrow.schema(list(zip(table.columns(), kinds, strict=True)))
-    group_rows = max(1, _GROUP_BYTES // (table.dtype.itemsize * math.prod(table.shape[1:])))
-    held: list[tuple[NDArray[Any], ...]] = []
-
     # No dictionary and no statistics: probabilities hardly repeat, and are not searched.
     options = {"use_dictionary": False, "write_statistics": False, "write_page_checksum": True}
-    with parquet.ParquetWriter(file, schema, **options) as writer:
+    writer: Any = None
+    with ExitStack() as until_complete:
 
-        def flush() -> None:
-            rows, *beside = map(np.concatenate, zip(*held, strict=True))
-            scores = np.asfortranarray(rows.reshape(len(rows), -1)).T
-            n_ids = len(table.ids)
-            columns = [*beside[:n_ids], *scores, *beside[n_ids:], *([mark] * len(rows) for mark in marks)]
-            filled = [arrow.array(column, kind) for column, kind in zip(columns, schema.types, strict=True)]
-            writer.write_table(arrow.table(filled, schema=schema))
-            held.clear()
-
-        def put(rows: NDArray[Any], ids: Arrays, labels: Arrays, decisions: Arrays) -> None:
-            decided = map(table.decision_cells, decisions)
-            held.append((np.array(rows), *ids, *labels, *decided))  # the caller might reuse its memory
-            if sum(len(rows) for rows, *_ in held) >= group_rows:
-                flush()
+        def put(rows: NDArray[Any], first: int, decisions: NDArray[np.intp] | None) -> None:
+            nonlocal writer
+            names, columns = zip(*table.columns(rows, first, decisions), strict=True)
+            arrays = [arrow.array(column) for column in columns]
+            if table.mark is not None:
+                arrays[-1] = arrays[-1].dictionary_encode()
+            made = arrow.table(arrays, names=names)
+            if writer is None:
+                writer = until_complete.enter_context(parquet.ParquetWriter(file, made.schema, **options))
+            writer.write_table(made)
 
         yield put
-        if held:
-            flush()
 
 
 WRITERS: dict[str, Callable[[BinaryIO, Writer], AbstractContextManager[Put]]] = {

@@ -26,14 +26,13 @@ from temperance.errors import InputError, excerpt, listed
 from temperance.inputs.groups import MIN_GROUPS, check_groups, groups_of_axes
 from temperance.inputs.labels import Names, check_classes, check_labels
 from temperance.inputs.validation import (
+    INSPECTED_ROWS,
     check_labelled_rows,
     check_logits_shape,
     check_number,
     check_sample_weight,
     doubtful_columns,
 )
-
-MAX_COMPARED_ROWS = 1000  # of a frame, to compare its columns: enough to see whether numbers are whole
 
 
 @dataclass(frozen=True)
@@ -161,7 +160,7 @@ def open_labelled(
     if len(values) == 0:
         raise InputError("fit needs labelled rows, and there are none. Pass the logits of a validation set.")
     if classes is None and names is not None and not isinstance(values, BFloat16):
-        for name, why in doubtful_columns(tuple(map(str, names)), values[:MAX_COMPARED_ROWS]).items():
+        for name, why in doubtful_columns(tuple(map(str, names)), values[:INSPECTED_ROWS]).items():
             raise InputError(
                 f"column {name!r} might not be the logits of a class: {why}. Drop the column, or pass "
                 "classes=[...] with the names of all columns if it is one."
@@ -261,26 +260,14 @@ def rows_to_keep(labels: NDArray[Any], ignore_index: int) -> NDArray[np.intp]:
     return kept
 
 
-def open_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
-    """Open and check the weights of rows, if there are any."""
-    return check_sample_weight(None if sample_weight is None else as_numpy(sample_weight), n_rows)
+def as_numpy(values: Any, wanted: str = "labels and weights must be one per row") -> NDArray[Any]:
+    """Return numbers or labels as an array; a tensor can be on any device.
 
-
-def as_numpy(values: Any) -> NDArray[Any]:
-    """Return labels or weights as an array; a tensor can be on any device."""
+    Raise for containers that NumPy would convert silently, and wrongly or slowly.
+    """
     if _is_tensor(values):
         held = values.detach().cpu()
         return np.asarray((held.float() if held.dtype == sys.modules["torch"].bfloat16 else held).numpy())
-    _refuse(values)
-    try:
-        return np.asarray(values)
-    except ValueError:
-        found = "lists of different lengths"
-        raise InputError(f"labels and weights must be one per row; found {found}.") from None
-
-
-def _refuse(values: Any) -> None:
-    """Raise for containers that NumPy would convert silently, and wrongly or slowly."""
     if _is_dask(values):
         raise InputError(
             "the numbers must be in memory here; found a Dask collection. Call .compute() on it, or on the "
@@ -293,6 +280,10 @@ def _refuse(values: Any) -> None:
             f"{masked.count_masked(values)} masked numbers. Drop their rows. In logits, -inf can mark an "
             "impossible class: logits.filled(-np.inf)."
         )
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise InputError(f"{wanted}; found lists of different lengths.") from None
 
 
 def _is_tensor(values: Any) -> bool:
@@ -301,22 +292,15 @@ def _is_tensor(values: Any) -> bool:
 
 
 def _unwrap(logits: Any) -> NDArray[Any] | BFloat16:
-    if _is_tensor(logits):
-        torch, held = sys.modules["torch"], logits.detach().cpu()
-        if held.dtype == torch.bfloat16:
-            return BFloat16(held.view(torch.int16).numpy().view(np.uint16))
-        return np.asarray((held if held.is_floating_point() else held.to(torch.float64)).numpy())
     if isinstance(logits, BFloat16):
         return logits
-    _refuse(logits)
+    if _is_tensor(logits) and logits.dtype == (torch := sys.modules["torch"]).bfloat16:
+        return BFloat16(logits.detach().cpu().view(torch.int16).numpy().view(np.uint16))
     if hasattr(logits, "toarray"):
         raise InputError(
             f"logits must be a dense array; found a sparse {type(logits).__name__}. Pass logits.toarray()."
         )
-    try:
-        array = np.asarray(numbers_of(logits))
-    except ValueError:
-        raise InputError("logits must be an (N, K) array; found rows of different lengths.") from None
+    array = as_numpy(numbers_of(logits), "logits must be an (N, K) array")
     if array.dtype.name == "bfloat16":
         return BFloat16(array.view(np.uint16))
     if array.dtype.kind in "iub":

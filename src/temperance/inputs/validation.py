@@ -18,7 +18,7 @@ from temperance.core.logit_rows import LogitRows
 from temperance.core.predictors import TEMPERATURE_MAX, TEMPERATURE_MIN
 from temperance.errors import InputError, InputWarning, Remedy, excerpt, guess, warn_user
 
-INSPECTED_ROWS = 200  # rows that are checked for probabilities given as logits
+INSPECTED_ROWS = 200  # rows that are checked for probabilities, and for columns of whole numbers
 MIN_SCORES = 20  # this many (N,) scores from 0 to 1 are not by chance
 NOT_CLASSES = ("fold", "split", "id", "idx", "index", "weight", "weights")  # last words of columns' names
 MAX_LOGIT = np.float64(1e100)  # of a fit: sums of its square are far from the largest float64

@@ -36,12 +36,11 @@ from temperance.inputs.containers import (
     names_of,
     numbers_of,
     open_logits,
-    open_weights,
 )
 from temperance.inputs.groups import MIN_GROUPS, check_groups
 from temperance.inputs.labels import Names, check_labels
 from temperance.inputs.probabilities import check_probabilities
-from temperance.inputs.validation import check_number
+from temperance.inputs.validation import check_number, check_sample_weight
 from temperance.metrics.intervals import Units
 
 _GOLDEN_RATIO = (5**0.5 - 1) / 2
@@ -201,7 +200,7 @@ def check_rows(
         array = array.astype(np.float64)
     n_rows, n_classes = array.shape
     index = check_labels(beside.labels, n_rows, n_classes, names_of(probs, classes, n_classes))
-    weight = open_weights(beside.weights, n_rows)
+    weight = check_sample_weight(beside.weights, n_rows)
     if weight is None:
         weight = np.ones(n_rows)
     rows, kept = Predictions(array, index, weight, beside.groups, beside.by), weight > 0

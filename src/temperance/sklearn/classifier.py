@@ -24,9 +24,9 @@ from temperance.calibrators.fit_record import record_source
 from temperance.core.arrays import Indices, Vector
 from temperance.errors import InputError, excerpt
 from temperance.formulas.fit_record import FittedOn
-from temperance.inputs.containers import as_numpy, open_weights
+from temperance.inputs.containers import as_numpy
 from temperance.inputs.groups import check_groups
-from temperance.inputs.validation import check_choice
+from temperance.inputs.validation import check_choice, check_sample_weight
 from temperance.sklearn.folds import (
     RESPONSES,
     Part,
@@ -174,7 +174,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
             raise InputError(f"ensemble must be True, False or 'auto'; found {excerpt(self.ensemble)}.")
         calibrator = find_method(self.calibrator)()
         X, y = indexable(X, check_target(y))
-        weights = open_weights(sample_weight, len(y))
+        weights = check_sample_weight(sample_weight, len(y))
         together = None if groups is None else check_groups(as_numpy(groups), len(y))
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)  # a failed fit leaves no attributes

@@ -184,17 +184,17 @@ def test_samples_that_cannot_be_read_say_why_as_labels_too(csv):
     assert "'resps' must be a list with one entry per answer" in message
 
 
-@pytest.mark.parametrize("suffix", ["jsonl", "xlsx"])
+@ANY_TABLE
 def test_labels_may_be_true_and_false_alone(table, suffix):
     names = ["prob", "label"]
     path = table(suffix, names, [0.25, True], [0.5, False])
     assert open_members(path)["labels"].labels().dtype == np.bool_
     assert open_rows(path).labels.tolist() == [1, 0]
     for first, second in ((True, 1), (0, False), (1, True), (True, "x"), ("x", True)):
-        assert "'label' must " in refusal(table(suffix, names, [0.25, first], [0.5, second]))
+        assert "label" in refusal(table(suffix, names, [0.25, first], [0.5, second]))
 
 
-@pytest.mark.parametrize("suffix", ["csv", "jsonl", "xlsx"])
+@ANY_TABLE
 def test_a_label_that_no_float_holds_exactly(table, suffix):
     names = ["logit_0", "logit_1", "label"]
     assert open_rows(table(suffix, names, [1, 2, 1.0])).labels.tolist() == [1]
@@ -244,6 +244,21 @@ def test_text_further_down_is_a_cell_to_correct(table):
     assert "row 3, column 'dog' must hold a number; found 'n/a'. Correct it" in refusal(
         path, need_labels=False, kind="logits"
     )
+
+
+def test_ids_without_a_name_are_in_the_first_column_whatever_else_has_none(csv):
+    rows = open_rows(
+        csv(",cat,dog,\nx,1,2,7\ny,3,4,8\n"), kind="logits", classes="cat,dog", need_labels=False
+    )
+    assert rows.ids.tolist() == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "is_name"), [("01", True), ("007", True), ("0", False), ("11", False), ("0a", True)]
+)
+def test_labels_are_names_if_all_are_among_them_or_one_is_no_number(csv, cell, is_name):
+    path = csv(f"logit_01,logit_007,logit_10,label\n1,2,3,10\n1,2,3,{cell}\n")
+    assert (open_members(path)["labels"].labels().dtype.kind == "U") == is_name
 
 
 @pytest.mark.parametrize(("names", "place"), [("label,cat,dog,", 4), (",cat,,dog", 3), ("label,,cat,dog", 2)])

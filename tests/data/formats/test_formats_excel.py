@@ -42,22 +42,25 @@ def test_columns_and_labels_by_name_and_blank_rows(path):
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ([0.5, None, 1], "row 3, column 'prob_1' must hold a number; found an empty cell"),
-        ([0.5, "n/a", 1], "row 3, column 'prob_1' must hold a number; found 'n/a'"),
-        ([0.5, 0.5, None], "row 3, column 'label' must hold a class index"),
-        (
-            [0.5, 0.5, 0.5],
-            "row 3, column 'label' must hold a class index (a whole number), or class",
-        ),
-        ([0.5, 0.5, "cat"], "row 3, column 'label' must hold a class index"),
-        ([0.5, True, 0], "row 3, column 'prob_1' must hold a number; found True"),
+        ([0.5, None, 1], "row 4, column 'prob_1' must hold a number; found an empty cell"),
+        ([0.5, "n/a", 1], "row 4, column 'prob_1' must hold a number; found 'n/a'"),
+        ([0.5, True, 0], "row 4, column 'prob_1' must hold a number; found 'True'"),
+        ([0.5, 0.5], "row 4, column 'label' must hold a whole number; found an empty cell"),
+        ([0.5, 0.5, 0.5], "row 4, column 'label' must hold a whole number; found '0.5'"),
     ],
 )
-def test_a_bad_cell_is_named(path, row, words):
-    save(path, ["prob_0", "prob_1", "label"], [0.25, 0.75, 1], row)
+def test_a_bad_cell_is_named_by_its_row_in_the_sheet(path, row, words):
+    save(path, ["prob_0", "prob_1", "label"], [None], [0.25, 0.75, 1], row)
     with pytest.raises(InputError) as caught:
-        open_rows(path)
+        open_rows(path).array()
     assert words in str(caught.value)
+
+
+def test_cells_of_text_are_read_as_in_a_csv(path):
+    save(path, ["prob_0", "prob_1", "label"], ["0.25", "75 %", "1"], [0.5, 0.5, 0.0])
+    rows = open_rows(path)
+    assert rows.array().tolist() == [[0.25, 0.75], [0.5, 0.5]]
+    assert rows.labels.tolist() == [1, 0]
 
 
 def test_labels_may_stay_unread(path):

@@ -30,11 +30,10 @@ def lists(labels=LABELS):
     return [{"id": n, "logits": row, "label": label} for n, (row, label) in enumerate(rows)]
 
 
-def test_lists(path):
+def test_lists_and_blank_lines(path):
     rows = open_rows(save(path, [*lists(), "", "  "]))
     np.testing.assert_array_equal(rows.logits(), LOGITS)
     assert rows.labels.tolist() == LABELS
-    assert [block.shape for block in rows.blocks(2)] == [(2, 3), (1, 3)]
 
 
 def test_objects_by_class_name_their_columns_in_any_order(path):

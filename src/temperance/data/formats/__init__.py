@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from temperance.data.formats import arrow, csv, excel, hdf5, json_lines, npy, safetensors, torch
-from temperance.data.formats.compression import unless_inflated
+from temperance.data.formats import arrow, csv, excel, harness, hdf5, npy, safetensors, torch
+from temperance.data.formats.compression import check_unpacked_size, unless_inflated
 from temperance.data.lazy_array import LazyArray
 from temperance.data.read_options import ReadOptions
 from temperance.errors import Remedy, file_error, missing_file
@@ -37,10 +37,10 @@ TABLES: dict[str, Members] = {
     ".arrow": arrow.members,
     ".feather": arrow.members,
     ".xlsx": excel.members,
-    ".jsonl": json_lines.members,
-    ".jsonl.gz": json_lines.members,
-    ".ndjson": json_lines.members,
-    ".ndjson.gz": json_lines.members,
+    ".jsonl": harness.members,
+    ".jsonl.gz": harness.members,
+    ".ndjson": harness.members,
+    ".ndjson.gz": harness.members,
 }
 """Formats with columns, or records."""
 FORMATS = ARRAYS | TABLES
@@ -58,30 +58,6 @@ def open_members(path: str | Path, choice: ReadOptions = READ_ANY) -> dict[str, 
     `choice` names columns of a table; files of arrays have no columns.
     """
     path = Path(path)
-    check_file(path)
-    argument = (
-        "label_column" if choice.label_column is not None else "id_column" if choice.id_column else None
-    )
-    if argument is not None and format_of(path) in ARRAYS:
-        raise file_error(path, "is not a table and has no columns.", remedy=Remedy(argument))
-    if choice.length_normalised and FORMATS[format_of(path)] is not json_lines.members:
-        raise file_error(
-            path,
-            "must hold samples of lm-evaluation-harness, a .jsonl, to be normalised by length.",
-            remedy=Remedy("length_normalised"),
-        )
-    try:
-        members = FORMATS[format_of(path)](path, choice)
-    except OSError as error:
-        raise file_error(path, f"cannot be read: {error.strerror or error}.") from error
-    if not members:
-        raise file_error(path, "holds no arrays. It needs one of logits or of probs.")
-    size = path.stat().st_size
-    return {key: unless_inflated(array, size) for key, array in members.items()}
-
-
-def check_file(path: Path) -> None:
-    """Raise unless there is a file of a known format."""
     if not path.exists():
         raise missing_file(path)
     if path.is_dir():
@@ -94,3 +70,24 @@ def check_file(path: Path) -> None:
         )
     if path.stat().st_size == 0:
         raise file_error(path, "is empty. Copy or save it again.")
+    argument = (
+        "label_column" if choice.label_column is not None else "id_column" if choice.id_column else None
+    )
+    if argument is not None and format_of(path) in ARRAYS:
+        raise file_error(path, "is not a table and has no columns.", remedy=Remedy(argument))
+    if choice.length_normalised and FORMATS[format_of(path)] is not harness.members:
+        raise file_error(
+            path,
+            "must hold samples of lm-evaluation-harness, a .jsonl, to be normalised by length.",
+            remedy=Remedy("length_normalised"),
+        )
+    try:
+        if path.suffix.lower() == ".gz":
+            check_unpacked_size(path)
+        members = FORMATS[format_of(path)](path, choice)
+    except OSError as error:
+        raise file_error(path, f"cannot be read: {error.strerror or error}.") from error
+    if not members:
+        raise file_error(path, "holds no arrays. It needs one of logits or of probs.")
+    size = path.stat().st_size
+    return {key: unless_inflated(array, size) for key, array in members.items()}

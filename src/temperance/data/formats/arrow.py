@@ -6,9 +6,8 @@ file, which is what Feather is, and a stream, which the `datasets` package write
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.data.formats.columns import BESIDE_SCORES, Columns, group, not_numbers
-from temperance.data.lazy_array import TEXT, ArrayInMemory, LazyArray, UnreadableArray
+from temperance.data.lazy_array import TEXT, LazyArray, UnreadableArray, in_memory, regrouped
 from temperance.data.read_options import MARK_KEY, ReadOptions
 from temperance.errors import file_error, library_errors
 from temperance.loaders import import_optional
@@ -31,99 +30,98 @@ _PARQUET_OPTIONS = {"pre_buffer": False, "buffer_size": 1 << 14, "page_checksum_
 
 def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     """Return the arrays of the table."""
-    with _opened(path) as table:
-        schema = table.schema
-        try:  # the columns that hold the row index of a pandas DataFrame
-            noted = (schema.pandas_metadata or {}).get("index_columns", ())
-        except ValueError:  # metadata that is not JSON is ignored
-            noted = ()
-        index = tuple(name for name in noted if isinstance(name, str) and name in schema.names)
-        groups = group(path, list(schema.names), replace(choice, index=index))
-        found = {key: _stored(path, key, columns, table) for key, columns in groups.items()}
-        if mark := (schema.metadata or {}).get(_EARLIER_MARK):
-            noted_mark = np.array([mark.decode(errors="replace")])
-            found.setdefault(MARK_KEY, ArrayInMemory(path, MARK_KEY, noted_mark))
-        return found
+    schema, n_rows = _schema_and_length(path)
+    try:  # the columns that hold the row index of a pandas DataFrame
+        noted = (schema.pandas_metadata or {}).get("index_columns", ())
+    except ValueError:  # metadata that is not JSON is ignored
+        noted = ()
+    index = tuple(name for name in noted if isinstance(name, str) and name in schema.names)
+    groups = group(path, list(schema.names), choice, index)
+    found = {key: _stored(path, key, columns, schema, n_rows) for key, columns in groups.items()}
+    if mark := (schema.metadata or {}).get(_EARLIER_MARK):
+        noted_mark = np.array([mark.decode(errors="replace")])
+        found.setdefault(MARK_KEY, in_memory(path, MARK_KEY, noted_mark))
+    return found
 
 
-@dataclass(frozen=True)
-class _Table:
-    """An open table: its schema, its number of rows, and a reader of record batches of limited size."""
+def _is_parquet(path: Path) -> bool:
+    return path.suffix.lower() in (".parquet", ".pq")
 
-    schema: Any
-    n_rows: int
-    batches: Callable[[int, list[str]], Iterator[Any]]
+
+def _schema_and_length(path: Path) -> tuple[Any, int]:
+    import_optional("pyarrow", "io", f"{path}: a {path.suffix} file")
+    if _is_parquet(path):
+        with _open_parquet(path) as file:
+            if (n_rows := file.metadata.num_rows) < 0:
+                raise ValueError(f"its footer claims {n_rows} rows")
+            return file.schema_arrow, n_rows
+    with _open_arrow(path, None) as (schema, _):
+        names = schema.names[:1]
+    with _open_arrow(path, names) as (_, batches):
+        return schema, sum(batch.num_rows for batch in batches) if names else 0
+
+
+def _batches(path: Path, names: list[str], rows: int) -> Iterator[Any]:
+    """Yield record batches of some columns; none has more than `rows` rows."""
+    if _is_parquet(path):
+        with _open_parquet(path) as file:
+            yield from file.iter_batches(rows, columns=names)
+        return
+    with _open_arrow(path, names) as (_, batches):
+        for batch in batches:
+            batch.validate(full=True)  # damaged offsets would point outside the file
+            for start in range(0, batch.num_rows, rows):
+                yield batch.slice(start, rows)
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[_Table]:
-    pyarrow = import_optional("pyarrow", "io", f"{path}: a {path.suffix} file")
-    wrong = "is not {}, or is damaged ({{}}). Copy it again."
-    if path.suffix.lower() in (".parquet", ".pq"):
-        from pyarrow import parquet
+def _open_parquet(path: Path) -> Iterator[Any]:
+    from pyarrow import parquet
 
-        with (
-            library_errors(path, wrong.format("a Parquet file")),
-            parquet.ParquetFile(path, **_PARQUET_OPTIONS) as file,
-        ):
-            n_rows = file.metadata.num_rows
-            if n_rows < 0:
-                raise ValueError(f"its footer claims {n_rows} rows")
-            yield _Table(
-                file.schema_arrow, n_rows, lambda rows, names: file.iter_batches(rows, columns=names)
-            )
-        return
+    damaged = library_errors(path, "is not a Parquet file, or is damaged ({}). Copy it again.")
+    with damaged, parquet.ParquetFile(path, **_PARQUET_OPTIONS) as file:
+        yield file
+
+
+@contextmanager
+def _open_arrow(path: Path, names: list[str] | None) -> Iterator[tuple[Any, Iterable[Any]]]:
+    """Open a file or a stream: its schema, and its record batches with some columns, or all."""
+    from pyarrow import OSFile, ipc
+
     with path.open("rb") as file:
         start = file.read(6)
     if start.startswith(b"FEA1"):
         raise file_error(
             path, "must be Feather of version 2; found version 1. Save it again with to_feather."
         )
-    with (
-        library_errors(path, wrong.format("an Arrow or Feather file")),
-        pyarrow.OSFile(str(path)) as source,
-    ):
-        yield _arrow_table(pyarrow.ipc, source, is_stream=start != b"ARROW1")
+    is_stream = start != b"ARROW1"
+    open_reader = ipc.open_stream if is_stream else ipc.open_file
+    damaged = library_errors(path, "is not an Arrow or Feather file, or is damaged ({}). Copy it again.")
+    with damaged, OSFile(str(path)) as source:
+        reader = open_reader(source)
+        if names is not None:
+            places = [reader.schema.names.index(name) for name in names]
+            source.seek(0)
+            reader = open_reader(source, options=ipc.IpcReadOptions(included_fields=places))
+        yield reader.schema, reader if is_stream else map(reader.get_batch, range(reader.num_record_batches))
 
 
-def _arrow_table(ipc: Any, source: Any, *, is_stream: bool) -> _Table:
-    def reader(names: list[str] | None) -> Any:
-        """Open the file from the start, for some columns or for all."""
-        places = None if names is None else [schema.names.index(name) for name in names]
-        source.seek(0)
-        read = ipc.open_stream if is_stream else ipc.open_file
-        return read(source, options=ipc.IpcReadOptions(included_fields=places))
-
-    def whole_batches(names: list[str]) -> Iterator[Any]:
-        opened = reader(names)
-        return opened if is_stream else map(opened.get_batch, range(opened.num_record_batches))
-
-    def batches(rows: int, names: list[str]) -> Iterator[Any]:
-        for batch in whole_batches(names):
-            batch.validate(full=True)  # damaged offsets would point outside the file
-            for start in range(0, batch.num_rows, rows):
-                yield batch.slice(start, rows)
-
-    schema = reader(None).schema
-    first = schema.names[:1]
-    return _Table(schema, sum(batch.num_rows for batch in whole_batches(first)) if first else 0, batches)
-
-
-def _stored(path: Path, key: str, columns: Columns, table: _Table) -> LazyArray:
+def _stored(path: Path, key: str, columns: Columns, schema: Any, n_rows: int) -> LazyArray:
     from pyarrow import types
 
-    kinds = [table.schema.field(name).type for name in columns.names]
+    kinds = [schema.field(name).type for name in columns.names]
     # A column of categories keeps its values in a dictionary.
     kinds = [kind.value_type if types.is_dictionary(kind) else kind for kind in kinds]
-    width = None if columns.flat else len(kinds)
+    shape = (n_rows,) if columns.flat else (n_rows, len(kinds))
     first = kinds[0]
     is_view = hasattr(types, "is_string_view") and types.is_string_view(first)
     is_text = types.is_string(first) or types.is_large_string(first) or is_view
     if key in BESIDE_SCORES and is_text:
-        return _ArrowArray(path, key, columns, (table.n_rows,), TEXT)
+        return _ArrowArray(path, key, columns, (n_rows,), TEXT)
     is_list = types.is_list(first) or types.is_large_list(first) or types.is_fixed_size_list(first)
     if len(kinds) == 1 and is_list:
-        width = _list_width(table, columns.names[0], first, types)
+        lists = next((batch.column(0) for batch in _batches(path, [columns.names[0]], 1)), None)
+        shape = (n_rows, 0 if lists is None or lists.null_count else len(lists[0]))
         kinds = [first.value_type]
     others = {
         name: kind
@@ -134,15 +132,7 @@ def _stored(path: Path, key: str, columns: Columns, table: _Table) -> LazyArray:
         kind = next(iter(others.values()))
         return UnreadableArray(path, key, not_numbers(path, key, columns, list(others), f"{kind}"))
     dtype = np.result_type(*(kind.to_pandas_dtype() for kind in kinds))
-    shape = (table.n_rows,) if width is None else (table.n_rows, width)
     return _ArrowArray(path, key, columns, shape, dtype)
-
-
-def _list_width(table: _Table, name: str, kind: Any, types: Any) -> int:
-    if types.is_fixed_size_list(kind):
-        return int(kind.list_size)
-    first = next((batch for batch in table.batches(1, [name]) if batch.num_rows), None)
-    return 0 if first is None or first.column(0).null_count else len(first.column(0)[0])
 
 
 class _ArrowArray(LazyArray):
@@ -155,24 +145,20 @@ class _ArrowArray(LazyArray):
         self.class_names, self.columns = columns.class_names, columns.names
 
     def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
-        held, read = np.empty((0, *self.shape[1:]), self.dtype), 0
-        with _opened(self.path) as table:
-            for batch in table.batches(rows, list(self.columns)):
-                read += batch.num_rows
-                if read > self.shape[0]:
-                    break  # the caller has no room for more rows
-                # A batch can end early, with a row group.
-                block = self._block(batch)
-                held = np.concatenate([held, block]) if len(held) else block
-                if len(held) >= rows:
-                    yield held[:rows]
-                    held = held[rows:]
+        return regrouped(self._parts(rows), rows)  # a batch can end early, with a row group
+
+    def _parts(self, rows: int) -> Iterator[NDArray[Any]]:
+        read = 0
+        for batch in _batches(self.path, list(self.columns), rows):
+            read += batch.num_rows
+            if read > self.shape[0]:
+                break  # the caller has no room for more rows
+            with library_errors(self.path, "is damaged ({}). Copy it again.", self.key):
+                yield self._block(batch)
         if read != self.shape[0]:
             raise self.file_error(
                 f"is damaged: it must have {self.shape[0]} rows; found {read}. Copy it again."
             )
-        if len(held):
-            yield held
 
     def _block(self, batch: Any) -> NDArray[Any]:
         if self.dtype == TEXT:

@@ -51,16 +51,11 @@ class Columns:
     others: tuple[str, ...] = ()
     """Arguments that might have to name one of these columns, the likeliest first."""
 
-    def places_in(self, names: list[str]) -> list[int]:
-        """Return where the columns are among all; of those without a name, the first holds ids."""
-        places: dict[str, int] = {}
-        for place, name in enumerate(names):
-            places.setdefault(name, place)
-        return [places[name] for name in self.names]
 
-
-def group(path: Path, names: list[str], choice: ReadOptions) -> dict[str, Columns]:
-    """Return the columns of each array by its key."""
+def group(
+    path: Path, names: list[str], choice: ReadOptions, index: tuple[str, ...] = ()
+) -> dict[str, Columns]:
+    """Return the columns of each array by its key; `index` are those that the file marks as its index."""
     twice = sorted(name for name, times in Counter(names).items() if name and times > 1)
     if twice:
         raise file_error(path, f"must name each column once; found {listed(twice)} more than once.")
@@ -69,10 +64,10 @@ def group(path: Path, names: list[str], choice: ReadOptions) -> dict[str, Column
     label = marks[0] if len(marks) == 1 else _label(path, names, choice)
     if choice.labels_only:
         return {"labels": Columns((_required(path, names, label, "label_column"),), flat=True)}
-    identifier = choice.index[0] if len(choice.index) == 1 else None
+    identifier = index[0] if len(index) == 1 else None
     if choice.id_column is not None:
         identifier = _required(path, names, choice.id_column, "id_column")
-    elif names and names[0] in NAMELESS and not choice.index:
+    elif names and names[0] in NAMELESS and not index:
         identifier = names[0]
     if label is not None and label == identifier:
         raise file_error(path, f"labels and ids must be two columns; found {excerpt(label)} for both.")
@@ -87,7 +82,7 @@ def group(path: Path, names: list[str], choice: ReadOptions) -> dict[str, Column
             found[key] = Columns((_required(path, names, name, argument),), flat=True)
     if MARK_KEY in names:
         found[MARK_KEY] = Columns((MARK_KEY,), flat=True)
-    taken = {label, identifier, grouping, choice.by, MARK_KEY, *choice.index}
+    taken = {label, identifier, grouping, choice.by, MARK_KEY, *index}
     free = [name for name in names if name not in taken]
     if answered is not None:
         return found | {"probs": Columns((answered,), flat=True, class_names=choice.classes or MARK_CLASSES)}

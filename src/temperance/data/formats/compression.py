@@ -6,13 +6,12 @@ Memory and time must stay in proportion to the size of the file.
 from __future__ import annotations
 
 import gzip
-import io
 import math
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 from temperance.data.lazy_array import LazyArray, UnreadableArray
 from temperance.errors import file_error, library_errors
@@ -40,40 +39,26 @@ def unless_inflated(array: LazyArray, size: int) -> LazyArray:
 
 
 @contextmanager
-def open_bytes(path: Path) -> Iterator[BinaryIO]:
+def open_bytes(path: Path) -> Iterator[Any]:
     """Open a file to read its bytes; a .gz is decompressed."""
     wrong = "is not a gzip file, or is damaged ({}). Copy it again."
-    with library_errors(path, wrong, of=(EOFError, gzip.BadGzipFile, zlib.error)):
-        is_packed = path.suffix.lower() == ".gz"
-        with io.BufferedReader(_Unpacked(path), 1 << 17) if is_packed else path.open("rb") as file:
-            yield cast(BinaryIO, file)
+    is_packed = path.suffix.lower() == ".gz"
+    with (
+        library_errors(path, wrong, of=(EOFError, gzip.BadGzipFile, zlib.error)),
+        gzip.open(path) if is_packed else path.open("rb") as file,
+    ):
+        yield file
 
 
-class _Unpacked(io.RawIOBase):
-    """The content of a gzip file, as long as it stays in proportion to the file."""
-
-    def __init__(self, path: Path) -> None:
-        self._path, self._read = path, 0
-        self._packed = path.open("rb")  # both are closed with this one
-        self._file = gzip.open(self._packed)  # noqa: SIM115
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        content = self._file.read(len(buffer))
-        buffer[: len(content)] = content
-        self._read += len(content)
-        # Count only what is decompressed so far: parsing a whole inflated file would take a minute.
-        if self._read > max(MAX_SMALL_TEXT, MAX_PER_BYTE * self._packed.tell()):
-            raise file_error(
-                self._path,
-                f"must not decompress to more than {MAX_PER_BYTE} times its size; found "
-                f"{self._read / 1e9:.2g} GB or more. Decompress it first.",
-            )
-        return len(content)
-
-    def close(self) -> None:
-        self._file.close()
-        self._packed.close()
-        super().close()
+def check_unpacked_size(path: Path) -> None:
+    """Raise unless what a .gz holds is in proportion to the file: parsing it could take a minute."""
+    unpacked = 0
+    with open_bytes(path) as file:
+        while content := file.read(1 << 17):
+            unpacked += len(content)
+            if unpacked > max(MAX_SMALL_TEXT, MAX_PER_BYTE * file.fileobj.tell()):
+                raise file_error(
+                    path,
+                    f"must not decompress to more than {MAX_PER_BYTE} times its size; found "
+                    f"{unpacked / 1e9:.2g} GB or more. Decompress it first.",
+                )

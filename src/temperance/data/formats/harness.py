@@ -22,19 +22,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.data.formats.json_records import Record, RecordArray, records, shown
-from temperance.data.lazy_array import LazyArray, UnreadableArray
+from temperance.data.formats import json_lines
+from temperance.data.formats.json_lines import Record, first_record, records, shown
+from temperance.data.lazy_array import LazyArray, RecordArray, UnreadableArray
 from temperance.data.read_options import ReadOptions
 from temperance.errors import InputError, Remedy
 
 _RESPONSES = ("filtered_resps", "resps")
 _ANSWERS = ("choices", "endings", "options")
 _OTHER_LABELS = Remedy("labels", ("FILE",))
-
-
-def is_sample(record: Record) -> bool:
-    """Say whether a line is a sample of the harness."""
-    return any(name in record.fields for name in _RESPONSES)
 
 
 def are_samples(members: dict[str, LazyArray]) -> bool:
@@ -44,7 +40,12 @@ def are_samples(members: dict[str, LazyArray]) -> bool:
 
 
 def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
-    """Return log-likelihoods as logits, correct answers as labels. All lines are read to find the widest."""
+    """Return log-likelihoods as logits, correct answers as labels. All lines are read to find the widest.
+
+    Other records are read as JSON Lines in general.
+    """
+    if not first_record(path).fields.keys() & set(_RESPONSES):
+        return json_lines.members(path, choice)
     n_rows = width = 0
     filters = set()
     try:
@@ -59,10 +60,11 @@ def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
                 )
     except InputError as error:  # so that other files of a folder can still be read
         return {key: UnreadableArray(path, key, error) for key in ("logits", "labels")}
+    every = partial(records, path)
     read = partial(_row, width=width, length_normalised=choice.length_normalised)
     return {
-        "logits": RecordArray(path, "logits", (n_rows, width), np.float64, read),
-        "labels": RecordArray(path, "labels", (n_rows,), np.int64, _right_answer),
+        "logits": RecordArray(path, "logits", (n_rows, width), np.float64, every, read),
+        "labels": RecordArray(path, "labels", (n_rows,), np.int64, every, _right_answer),
     }
 
 

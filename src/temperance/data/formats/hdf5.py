@@ -5,22 +5,15 @@ We never leave the file: links to other files, external storage and virtual data
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from temperance.data.lazy_array import TEXT, LazyArray, UnreadableArray
+from temperance.data.lazy_array import TEXT, LazyArray, SlicedArray, UnreadableArray
 from temperance.data.read_options import PARTS, ReadOptions
 from temperance.errors import library_errors
 from temperance.loaders import import_optional
-
-# HDF5 cannot compress more than this into a byte; a dataset that claims more is damaged.
-_MAX_PER_BYTE = 1100
 
 
 def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
@@ -60,36 +53,20 @@ def _stored(path: Path, key: str, file: Any, place: str) -> LazyArray:
         return UnreadableArray(
             path, key, "stores its numbers in other files, which are not read. Copy them into this one."
         )
-    claimed = math.prod(dataset.shape) * dataset.dtype.itemsize
     # Without chunks nothing is compressed, and HDF5 would fill missing numbers with whatever is in memory.
-    most = _MAX_PER_BYTE if dataset.chunks else 1
-    if claimed > most * max(1, dataset.id.get_storage_size()):
+    if dataset.id.get_storage_size() < (min(1, dataset.nbytes) if dataset.chunks else dataset.nbytes):
         return UnreadableArray(
             path, key, f"has the shape {dataset.shape}, and not all of its numbers are there. Save it again."
         )
     from h5py import check_string_dtype
 
     is_text = check_string_dtype(dataset.dtype) is not None
-    return _Dataset(path, key, place, dataset.shape, TEXT if is_text else dataset.dtype)
+    if is_text and not dataset.shape:
+        return UnreadableArray(path, key, "is a single text. Save an array under this name.")
 
+    @contextmanager
+    def opened() -> Iterator[Any]:
+        with _opened(path) as again:
+            yield again[place].asstr() if is_text else again[place]
 
-class _Dataset(LazyArray):
-    """A dataset of numbers, or of text: labels or class names."""
-
-    def __init__(
-        self, path: Path, key: str, place: str, shape: tuple[int, ...], dtype: np.dtype[Any]
-    ) -> None:
-        super().__init__(path, key, shape, dtype)
-        self._place = place
-
-    def _array(self) -> NDArray[Any]:
-        if self.dtype != TEXT:
-            return super()._array()
-        with _opened(self.path) as file:  # a dataset can be a single text, without rows
-            return np.asarray(file[self._place].asstr()[...]).astype(str)
-
-    def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
-        with _opened(self.path) as file:
-            dataset = file[self._place]
-            for start in range(0, self.shape[0], rows):
-                yield np.asarray(dataset[start : start + rows]).astype(self.dtype, copy=False)
+    return SlicedArray(path, key, dataset.shape, TEXT if is_text else dataset.dtype, opened)

@@ -1,40 +1,99 @@
-""".jsonl, .ndjson and their .gz: samples of lm-evaluation-harness (see harness.py), or one record per row.
+""".jsonl, .ndjson and their .gz, read line by line; every error names its line.
 
     {"logits": [0.1, 2.3], "label": 1}                  a list
     {"probs": {"cat": 0.2, "dog": 0.8}, "label": "dog"}   by the names of classes
     {"logit_0": 0.1, "logit_1": 2.3, "label": 1}        a table, see columns.py
 
-The first record decides the form; all others must have the same form.
+The first record decides the form; all others must have the same form. Samples of lm-evaluation-harness are
+read by harness.py.
+
+The standard library reads them, so every installation can. pyarrow, whose streaming reader other formats use,
+is an extra. Its errors name a row of a block instead of a line, it fails when an unused field changes its
+type, and it accepts two objects on a line.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from temperance.data.formats import harness
 from temperance.data.formats.columns import BESIDE_SCORES, Columns, group, not_numbers, whole_number
-from temperance.data.formats.json_records import Record, RecordArray, count, records, shown
-from temperance.data.lazy_array import TEXT, LazyArray, UnreadableArray
+from temperance.data.formats.compression import open_bytes
+from temperance.data.lazy_array import TEXT, LazyArray, RecordArray, UnreadableArray
 from temperance.data.read_options import ReadOptions
-from temperance.errors import InputError, Remedy, file_error, listed
+from temperance.errors import InputError, Remedy, excerpt, file_error, listed
 
 _OTHER_LABELS = {str: "the name of a class", bool: "true or false"}
 """Labels that are not numbers, by type. A file has labels of one type only."""
 
 
-def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
-    """Return the arrays that the records form."""
+@dataclass(frozen=True)
+class Record:
+    """The object of one line, numbered as in an editor."""
+
+    path: Path
+    line: int
+    fields: dict[str, Any]
+
+    def error(self, sentence: str, remedy: Remedy | None = None) -> InputError:
+        """Return an error about this line."""
+        return file_error(self.path, f"line {self.line}: {sentence}", remedy=remedy)
+
+    def field(self, name: str) -> Any:
+        """Return the value of a field that every line must have."""
+        value = self.fields.get(name)
+        if value is None:
+            found = "null" if name in self.fields else f"only {listed(self.fields, str) or 'nothing'}"
+            raise self.error(f"{name!r} must be on every line; found {found}. Complete or drop this line.")
+        return value
+
+
+def records(path: Path) -> Iterator[Record]:
+    """Yield the object of each line that is not blank."""
+    with open_bytes(path) as file:
+        for number, line in enumerate(file, 1):
+            if not line.isspace():
+                yield Record(path, number, _parsed(path, number, line))
+
+
+def first_record(path: Path) -> Record:
+    """Return the object of the first line that is not blank."""
     first = next(records(path), None)
     if first is None:
         raise file_error(path, "has only blank lines; it must have one record per line. Save it again.")
-    if harness.is_sample(first):
-        return harness.members(path, choice)
+    return first
+
+
+def _parsed(path: Path, number: int, line: bytes) -> dict[str, Any]:
+    try:
+        content = json.loads(line)
+    except (ValueError, RecursionError):  # not UTF-8, not JSON, nested too deeply
+        content = None
+    if isinstance(content, dict):
+        return content
+    start = excerpt(line.decode("utf-8", "replace").strip())
+    raise file_error(
+        path,
+        f"line {number} must be a JSON object, as every line of JSON Lines; found {start}. "
+        "Write one object per line, as pandas does with to_json(path, orient='records', lines=True).",
+    )
+
+
+def shown(value: Any) -> str:
+    """Return the beginning of a value as JSON, for a message."""
+    return excerpt(value, partial(json.dumps, ensure_ascii=False))
+
+
+def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
+    """Return the arrays that the records form."""
+    first = first_record(path)
     if choice.length_normalised:
         raise file_error(
             path,
@@ -42,7 +101,8 @@ def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
             f"found records with {listed(first.fields, str)}.",
             remedy=Remedy("length_normalised"),
         )
-    n_rows = count(path)
+    with open_bytes(path) as file:
+        n_rows = sum(not line.isspace() for line in file)
     groups = group(path, list(first.fields), choice)
     return {key: _stored(path, key, columns, first, n_rows) for key, columns in groups.items()}
 
@@ -65,7 +125,7 @@ def _stored(path: Path, key: str, columns: Columns, first: Record, n_rows: int) 
         read = partial(_row_in_list, key=key, name=names[0], length=len(values[0]))
     elif wrong := [name for name in names if not _are_numbers([first.fields[name]])]:
         return UnreadableArray(path, key, _fault_in_first(path, key, columns, first, wrong))
-    array = RecordArray(path, key, shape, dtype, read)
+    array = RecordArray(path, key, shape, dtype, partial(records, path), read)
     array.class_names = class_names
     array.columns = () if isinstance(values[0], (dict, list)) else names
     return array

@@ -1,46 +1,28 @@
 """NumPy's formats: a .npy has one array, without a name; a .npz is a zip archive with one .npy per key.
 
-We memory-map an uncompressed member (np.savez) within the archive, and decompress the others
-(np.savez_compressed) while reading. Either way we verify the checksum, as np.load does.
+A .npy is memory-mapped. The members of an archive are read in order, as np.load does, so that their checksums
+are verified.
 """
 
 from __future__ import annotations
 
 import math
-import struct
 import warnings
-import zlib
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
-from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+from zipfile import ZipFile, ZipInfo
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from temperance.data.lazy_array import FILL_BYTES, LazyArray, MappedArray
+from temperance.data.lazy_array import FILL_BYTES, LazyArray, mapped
 from temperance.data.read_options import ReadOptions
 from temperance.errors import file_error, library_errors
 from temperance.files import filled_array
-
-# Size of the header before each member; the lengths of the name and the extra field are at its end.
-_LOCAL_HEADER = struct.Struct("<4s22sHH")
-# All errors that the standard library was seen to raise for damaged archives.
-_ARCHIVE_ERRORS = (
-    BadZipFile,
-    zlib.error,
-    EOFError,
-    NotImplementedError,  # an unknown method of compression
-    RuntimeError,  # encrypted
-    OSError,
-    ValueError,
-    OverflowError,
-    struct.error,
-    IndexError,
-)
 
 
 @dataclass(frozen=True)
@@ -58,7 +40,8 @@ def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     total = path.stat().st_size
     with path.open("rb") as file:
         header = _read_header(path, "", file, total)
-    return {"": MappedArray(path, "", header.shape, header.dtype, header.size, fortran=header.fortran)}
+    order = "F" if header.fortran else "C"
+    return {"": mapped(path, "", header.shape, header.dtype, header.size, order=order)}
 
 
 def _read_header(path: Path, key: str, file: IO[bytes], total: int) -> _Header:
@@ -71,7 +54,7 @@ def _read_header(path: Path, key: str, file: IO[bytes], total: int) -> _Header:
             raise ValueError(f"version {version[0]}.{version[1]} is for arrays of records")
         read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         header = _Header(*read(file), file.tell())
-        if any(length < 0 for length in header.shape):
+        if min(header.shape, default=0) < 0:
             raise ValueError(f"shape {header.shape}")
     data_bytes = math.prod(header.shape) * header.dtype.itemsize
     # Objects are rejected later for their type; their pickle can have any size.
@@ -101,8 +84,7 @@ def archive_members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
 
 def _archive_errors(path: Path, key: str) -> AbstractContextManager[None]:
     what = "is damaged" if key else "is not a zip archive, as a .npz is, or is damaged"
-    wrong = f"{what} ({{}}). Copy it again, or save it by np.savez."
-    return library_errors(path, wrong, key, of=_ARCHIVE_ERRORS)
+    return library_errors(path, f"{what} ({{}}). Copy it again, or save it by np.savez.", key)
 
 
 class _Member(LazyArray):
@@ -115,19 +97,15 @@ class _Member(LazyArray):
 
     def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
         n_rows, *inner = self.shape
-        if not (self._header.fortran and inner):
-            for block in self._in_order(max(1, rows * math.prod(inner))):
-                yield block.reshape(-1, *inner)
-        elif self._is_mapped():
-            yield from self._mapped().blocks(rows)
-        else:  # a compressed stream cannot be read column by column
+        if self._header.fortran and inner:  # the rows are complete only at the end
             whole = self._array()
             for start in range(0, n_rows, rows):
                 yield whole[start : start + rows]
+            return
+        for numbers in self._in_order(max(1, rows * math.prod(inner))):
+            yield numbers.reshape(-1, *inner)
 
     def _array(self) -> NDArray[Any]:
-        if self._is_mapped():
-            return self._mapped()._array()  # text as well
         numbers = self._in_order(FILL_BYTES // self.dtype.itemsize)
         flat = filled_array((math.prod(self.shape),), self.dtype, numbers)
         return flat.reshape(self.shape, order="F" if self._header.fortran else "C")
@@ -135,7 +113,9 @@ class _Member(LazyArray):
     def _in_order(self, count: int) -> Iterator[NDArray[Any]]:
         """Yield the numbers in the order of the file, `count` of them at a time."""
         total = math.prod(self.shape)
-        with self._data() as stream:
+        named = _archive_errors(self.path, self.key)
+        with named, ZipFile(self.path) as archive, archive.open(self._info) as stream:
+            stream.read(self._header.size)
             for start in range(0, total, count):
                 size = min(count, total - start) * self.dtype.itemsize
                 data = stream.read(size)
@@ -145,25 +125,3 @@ class _Member(LazyArray):
                     )
                 yield np.frombuffer(data, self._header.dtype).astype(self.dtype, copy=False)
             stream.read()  # the checksum is verified at the end
-
-    @contextmanager
-    def _data(self) -> Iterator[IO[bytes]]:
-        named = _archive_errors(self.path, self.key)
-        with named, ZipFile(self.path) as archive, archive.open(self._info) as stream:
-            stream.read(self._header.size)
-            yield stream
-
-    def _is_mapped(self) -> bool:
-        return self._info.compress_type == ZIP_STORED
-
-    def _mapped(self) -> MappedArray:
-        # A memory map verifies no checksum. This pass does, and leaves the file in the page cache.
-        with self._data() as stream:
-            while stream.read(FILL_BYTES):
-                pass
-        with self.path.open("rb") as file:
-            file.seek(self._info.header_offset)
-            _, _, name, extra = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
-        start = self._info.header_offset + _LOCAL_HEADER.size + name + extra + self._header.size
-        fortran = self._header.fortran
-        return MappedArray(self.path, self.key, self.shape, self._header.dtype, start, fortran=fortran)

@@ -13,16 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from temperance.core.blocks import BFloat16
-from temperance.data.lazy_array import LazyArray, MappedArray, UnreadableArray
+from temperance.data.lazy_array import LazyArray, UnreadableArray, mapped, widened
 from temperance.data.read_options import ReadOptions
 from temperance.errors import file_error, library_errors
 
 _NUMBERS = ("F64", "F32", "F16", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8")
 _TYPES = {name: f"<{name[0].lower()}{int(name[1:]) // 8}" for name in _NUMBERS}
-_TYPES |= {"BOOL": "|b1", "BF16": "<u2"}  # bfloat16 as bits, widened while reading
+_TYPES |= {"BOOL": "|b1", "BF16": "<u2"}
 
 
 def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
@@ -64,8 +62,8 @@ def _tensor(path: Path, key: str, entry: Any, start: int, total: int) -> LazyArr
             f"to {end} of {total - start}. Copy or save the file again.",
             key,
         )
-    kind = _Widened if name == "BF16" else MappedArray
-    return kind(path, key, shape, held, start + begin)
+    stored = mapped(path, key, shape, held, start + begin)
+    return widened(stored) if name == "BF16" else stored
 
 
 def _entry(path: Path, key: str, entry: Any) -> tuple[tuple[int, ...], str, tuple[int, int]]:
@@ -81,20 +79,3 @@ def _entry(path: Path, key: str, entry: Any) -> tuple[tuple[int, ...], str, tupl
         "must have a dtype, a shape and two data_offsets in the header. Copy or save the file again.",
         key,
     )
-
-
-class _Widened(MappedArray):
-    """bfloat16, which NumPy lacks, as the float32 whose upper half it is."""
-
-    def __init__(self, *where: Any) -> None:
-        super().__init__(*where)
-        self.dtype = np.dtype(np.float32)
-
-    def _array(self) -> NDArray[Any]:
-        return LazyArray._array(self)
-
-    def _read(self, file: Any, first: int, count: int) -> NDArray[Any]:
-        bits = super()._read(file, first, count)
-        out = np.empty(count, np.float32)
-        BFloat16(bits).read_into(out)
-        return out

@@ -1,30 +1,30 @@
 """.pt: tensors as torch.save writes them, and nothing that could run code.
 
 torch.load with weights_only reads tensors, numbers and containers, and rejects whatever else a pickle can
-hold. The file is mapped anew per stretch of rows, and the map is dropped afterwards, so a pass keeps little
-of it in memory.
+hold. The file is mapped anew per block, and the map is dropped afterwards, so a pass keeps little of it in
+memory.
 """
 
 from __future__ import annotations
 
-import math
 import re
+import sys
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.data.lazy_array import ArrayInMemory, LazyArray, UnreadableArray
+from temperance.data.lazy_array import LazyArray, SlicedArray, UnreadableArray, in_memory, widened
 from temperance.data.read_options import CLASS_KEYS, PARTS, ReadOptions
 from temperance.errors import file_error, reason_of
 from temperance.loaders import import_optional
 
 _HOW = 'Save only tensors: torch.save({"logits": logits, "labels": labels}, path).'
 _LABELS = ("labels", *(f"labels_{part}" for part in PARTS))
-_STRETCH_BYTES = 1 << 26  # bytes read through one map
 
 
 def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
@@ -37,7 +37,7 @@ def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
 
 def _stored(path: Path, key: str, tensor: Any) -> LazyArray:
     if _is_plain_list(tensor):
-        return ArrayInMemory(path, key, np.array(tensor))
+        return in_memory(path, key, np.array(tensor))
     if not hasattr(tensor, "layout"):
         wanted = "must be a tensor, or a list of whole numbers or of text"
         return UnreadableArray(path, key, f"{wanted}; found {_described(tensor)}. {_HOW}")
@@ -46,9 +46,20 @@ def _stored(path: Path, key: str, tensor: Any) -> LazyArray:
     except (TypeError, RuntimeError):  # sparse, quantized, or of a type that NumPy lacks
         what = f"a tensor of {tensor.dtype} and layout {tensor.layout}".replace("torch.", "")
         return UnreadableArray(path, key, f"is {what}, which is not read. Save it dense and as float32.")
-    if not _is_zip(path):  # a tensor that is not mapped is already in memory
-        return ArrayInMemory(path, key, _numpy(tensor))
-    return _Tensor(path, key, tensor, dtype)
+    shape = tuple(tensor.shape)
+
+    @contextmanager
+    def opened() -> Iterator[NDArray[Any]]:
+        again = _values(path).get(key)
+        if again is None or tuple(again.shape) != shape:
+            raise file_error(path, "the file changed while it was read.", key)
+        yield _numpy(again)
+
+    # A tensor that is not mapped is already in memory.
+    stored: LazyArray = SlicedArray(path, key, shape, dtype, opened)
+    if not _is_zip(path):
+        stored = in_memory(path, key, _numpy(tensor))
+    return widened(stored) if _is_bfloat16(tensor) else stored
 
 
 def _values(path: Path) -> dict[str, Any]:
@@ -132,38 +143,13 @@ def _why(error: Exception) -> str:
     )
 
 
-class _Tensor(LazyArray):
-    """A tensor of the file, which is mapped anew per stretch of rows."""
-
-    def __init__(self, path: Path, key: str, tensor: Any, dtype: np.dtype[Any]) -> None:
-        super().__init__(path, key, tuple(tensor.shape), dtype)
-        self._widened = _is_bfloat16(tensor)
-
-    def _array(self) -> NDArray[Any]:
-        return super()._array() if self._widened else _numpy(self._find())
-
-    def _blocks(self, rows: int) -> Iterator[NDArray[Any]]:
-        n_rows, *inner = self.shape
-        row_bytes = max(1, math.prod(inner) * self.dtype.itemsize)
-        stretch = rows * max(1, _STRETCH_BYTES // (rows * row_bytes))
-        for first in range(0, n_rows, stretch):
-            tensor = self._find()
-            for start in range(first, min(first + stretch, n_rows), rows):
-                # A copy, since a view would keep the map alive.
-                yield np.array(_numpy(tensor[start : start + rows]))
-
-    def _find(self) -> Any:
-        tensor = _values(self.path).get(self.key)
-        if tensor is None or tuple(tensor.shape) != self.shape:
-            raise self.file_error("the file changed while it was read.")
-        return tensor
-
-
 def _is_bfloat16(tensor: Any) -> bool:
     return str(tensor.dtype) == "torch.bfloat16"
 
 
 def _numpy(tensor: Any) -> NDArray[Any]:
+    """Return the numbers of a tensor; bfloat16, which NumPy lacks, as integers."""
     held = tensor.detach()
-    # NumPy has no bfloat16; float32 holds it exactly.
-    return np.asarray((held.float() if _is_bfloat16(held) else held).numpy())
+    if _is_bfloat16(held):
+        return np.asarray(held.view(sys.modules["torch"].int16).numpy()).view(np.uint16)
+    return np.asarray(held.numpy())
