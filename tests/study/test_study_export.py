@@ -10,7 +10,6 @@ from temperance import InputError
 from temperance.study.protocol import FitKey, Score
 from temperance.study.results import Results
 from temperance.study.store import ResultStore
-from temperance.study.table_text import export_results
 
 
 @pytest.fixture
@@ -26,7 +25,7 @@ def small(tmp_path):
 
 
 def test_every_result_is_a_line_with_all_its_digits(small, tmp_path):
-    export_results(small, tmp_path / "all.csv")
+    small.export(tmp_path / "all.csv")
     with (tmp_path / "all.csv").open(newline="") as file:
         first, second = csv.DictReader(file)
     assert first == {
@@ -39,11 +38,11 @@ def test_every_result_is_a_line_with_all_its_digits(small, tmp_path):
 
 def test_a_compressed_file_has_the_same_bytes_each_time(small, tmp_path):
     for name in ("one.csv.gz", "two.csv.gz", "plain.csv"):
-        export_results(small, tmp_path / name)
+        small.export(tmp_path / name)
     assert (tmp_path / "one.csv.gz").read_bytes() == (tmp_path / "two.csv.gz").read_bytes()
     assert gzip.decompress((tmp_path / "one.csv.gz").read_bytes()) == (tmp_path / "plain.csv").read_bytes()
 
 
 def test_other_formats_are_refused(small, tmp_path):
     with pytest.raises(InputError, match=r"must end in \.csv or \.csv\.gz; found '\.xlsx'"):
-        export_results(small, tmp_path / "all.xlsx")
+        small.export(tmp_path / "all.xlsx")

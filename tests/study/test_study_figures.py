@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
 from making import write_task
 from matplotlib import style
@@ -340,7 +341,7 @@ def test_bars_are_drawn_and_named_in_the_legend_but_one_task_has_none(results, t
 def test_the_diagram_has_every_method_with_its_mean_rank(results):
     ranks = rank_methods(results, "nll", 30)
     said = words(draw_figure(results, "cd_NLL"))
-    for method, mean in zip(ranks.methods, ranks.mean, strict=True):
+    for method, mean in ranks.mean.items():
         label = method_style(method).label
         assert f"{label}  {mean:.2f}" in said or f"{mean:.2f}  {label}" in said
 
@@ -348,8 +349,8 @@ def test_the_diagram_has_every_method_with_its_mean_rank(results):
 def test_groups_are_bars_and_the_critical_difference_has_its_length(results, monkeypatch):
     ranks = replace(
         rank_methods(results, "nll", 30), critical_difference=1.5, p_value=0.01,
-        groups=(("ts", "bayes"), ("hts",)), mean=np.array([1.0, 2.0, 3.0, 4.0, 5.0]),
-        methods=("ts", "bayes", "hts", "pts", "none"),
+        groups=(("ts", "bayes"), ("hts",)),
+        mean=pd.Series({"ts": 1.0, "bayes": 2.0, "hts": 3.0, "pts": 4.0, "none": 5.0}),
     )  # fmt: skip
     monkeypatch.setattr("temperance.study.figures.rank_methods", lambda *a, **o: ranks)
     figure = draw_figure(results, "cd_NLL")

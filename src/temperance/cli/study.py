@@ -185,7 +185,7 @@ Examples:
 
 \b
 md and latex show an ECE in percent, csv has it as a fraction, with all
-digits. latex needs \\usepackage{booktabs,multirow,graphicx}.
+digits. latex needs \\usepackage{booktabs,graphicx}.
 """
 
 _ONLY_FOR = {
@@ -244,8 +244,7 @@ def table(
     """Print a table of the study in DIR, finished or not."""
     from temperance.study import Results
     from temperance.study.comparisons import mean_improvements, rank_methods
-    from temperance.study.table_text import WRITERS
-    from temperance.study.tables import make_table
+    from temperance.study.tables import WRITERS, make_table
 
     makers: dict[str, Callable[..., Any]] = {
         "scores": make_table,
@@ -325,9 +324,8 @@ def export(folder: Path, out: Path, force: bool, output: Output) -> None:
     """Write all results of the study in DIR, one line per fit."""
     from temperance.study import Results
     from temperance.study.store import FILE_NAME
-    from temperance.study.table_text import export_results
 
     results = Results(folder)
     check_output_file(out, folder / FILE_NAME, overwrite=force)
-    export_results(results, out, overwrite=force)
+    results.export(out, overwrite=force)
     output.say(f"{len(results.scores)} results saved to {on_one_line(out)}")

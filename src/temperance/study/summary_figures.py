@@ -67,7 +67,7 @@ def averages(results: Results, metric: str, methods: Sequence[str] | None = None
     ratios = {n: results.ratios(metric, n).reindex(columns=others) for n in results.sizes}
     panels = []
     for title, tasks in results.large_datasets().items():
-        some = {n: frame.loc[[task.name for task in tasks]] for n, frame in ratios.items()}
+        some = {n: frame.reindex([task.name for task in tasks]) for n, frame in ratios.items()}
         with np.errstate(invalid="ignore"):  # an infinite mean has no error
             mean, error, count = (
                 pd.DataFrame({n: getattr(frame, name)() for n, frame in some.items()})
@@ -200,7 +200,7 @@ def _add_legend(figure: Figure, results: Results, panels: Sequence[Panel]) -> No
 
 def draw_ranks(ranks: Ranks) -> Figure:
     """Draw the axis of ranks, the critical difference, the bars of groups and the labels."""
-    mean, k = dict(zip(ranks.methods, map(float, ranks.mean), strict=True)), len(ranks.methods)
+    mean, k = ranks.mean, len(ranks.mean)
     bars = [(mean[group[0]], mean[group[-1]]) for group in ranks.groups if len(group) > 1]
     first_label = 0.15 + _BAR_STEP * len(bars)
     # In inches; the margins hold the labels.
@@ -243,8 +243,8 @@ def _ranks_title(ranks: Ranks) -> str:
 
 def _draw_labels(ax: Axes, ranks: Ranks, first: float, per_inch: float) -> None:
     """Draw a line from each mean rank to the method's name, with its marker: the better half on the left."""
-    k, left = len(ranks.methods), -(-len(ranks.methods) // 2)
-    for i, (method, mean) in enumerate(zip(ranks.methods, ranks.mean, strict=True)):
+    k, left = len(ranks.mean), -(-len(ranks.mean) // 2)
+    for i, (method, mean) in enumerate(ranks.mean.items()):
         on_left = i < left
         y = -first - _STEP * (i if on_left else k - 1 - i) - 0.05
         end, align = (1 - 0.07 * per_inch, "right") if on_left else (k + 0.07 * per_inch, "left")
