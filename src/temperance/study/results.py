@@ -175,11 +175,6 @@ class Results:
         return chosen
 
 
-def mean_over_tasks(ratios: pd.DataFrame, tasks: Sequence[TaskFile]) -> pd.Series:
-    """Return the mean ratio of each method; nan if some task lacks it."""
-    return ratios[ratios.index.isin([task.name for task in tasks])].mean(skipna=False)
-
-
 def better_scores(metric: str, better: Better | None) -> Better | None:
     """Return whether lower or higher scores are better; None if unknown, for the user's own metrics.
 

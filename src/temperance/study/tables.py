@@ -29,7 +29,7 @@ from temperance.metrics.table import Metric
 from temperance.study.comparisons import ALPHA, Improvements, PairedScores, Ranks
 from temperance.study.paper import METRICS as PAPER_METRICS
 from temperance.study.paper import PaperTask, check_in_paper, paper_figures, recognise
-from temperance.study.results import Better, Results, better_scores, mean_over_tasks
+from temperance.study.results import Better, Results, better_scores
 from temperance.study.tasks import TaskFile
 
 _RECORDS: dict[str, Metric] = {
@@ -299,7 +299,8 @@ def papers_task(results: Results, task: TaskFile) -> PaperTask | None:
 
 
 def _average_line(ratios: pd.DataFrame, tasks: Sequence[TaskFile], better: Better | None) -> list[Cell]:
-    return [Cell("Avg. relative"), *_cells(mean_over_tasks(ratios, tasks), "{:.3f}".format, better)]
+    mean = ratios[ratios.index.isin([task.name for task in tasks])].mean(skipna=False)
+    return [Cell("Avg. relative"), *_cells(mean, "{:.3f}".format, better)]
 
 
 def _direction_in_words(better: Better | None) -> str:

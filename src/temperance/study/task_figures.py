@@ -8,7 +8,7 @@ rows.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,7 @@ from temperance.calibrators.hnlts import log_normalised_entropy
 from temperance.core.arrays import Matrix, Vector
 from temperance.display import ClassTemperatureDisplay, TemperatureDisplay
 from temperance.display.base import Display
-from temperance.display.chart import Axis, Chart, Dots, Line, Mark, Rule, Text, outside, robust_limits
+from temperance.display.chart import Axis, Chart, Dots, Line, Mark, Rule, outside
 from temperance.display.temperature import MIN_ROWS, as_rows, temperatures
 from temperance.errors import InputError
 from temperance.study.paper import SIZES
@@ -65,37 +65,23 @@ class EntropyTemperatures(Display):
     rows: int
     few: int
 
-    @property
-    def limits(self) -> tuple[float, float]:
-        """Limits of T: a bad draw, or the best T of a bin with few rows, must not flatten everything else.
-
-        They contain TS and the fit to all rows, and the best temperatures that are not far from the others.
-        """
-        best = np.log([self.best.optimum, self.best.low, self.best.high])
-        fitted = np.log([self.ts, *np.quantile(self.by_all, [RARE / 2, 1 - RARE / 2])])
-        low, high = robust_limits(*best, reach=0.8, keep=fitted)
-        return float(np.exp(low)), float(np.exp(high))
-
     def chart(self) -> Chart:
-        """Return the best T of bins on top of the method's T: light for few rows, dark for all."""
-        draws = f", {len(self.by_few)} draws" if len(self.by_few) > 1 else ""
-        marks = self._marks(self.by_few, f"{self.few} rows{draws}", faint=True)
-        marks += self._marks(self.by_all[None], f"all {self.rows} rows", faint=False)
-        marks.append(Rule(self.ts, method="ts", label=f"TS: T = {self.ts:.3g}"))
-        chart = self.best.chart_of(marks, [self.by_all])
-        # An arrow with the value marks every best T outside the axes.
-        low, high = self.limits
-        inset, far = (high / low) ** 0.04, outside(self.best.optimum, self.limits)
-        arrows = [
-            Text(x, high / inset, f" ↑ {t:.2g} ") if t > high else Text(x, low * inset, f" ↓ {t:.2g} ")
-            for x, t in zip(self.best.centre[far].tolist(), self.best.optimum[far].tolist(), strict=True)
-        ]
-        return replace(chart, y=replace(chart.y, limits=(low, high)), marks=[*chart.marks, *arrows])
+        """Return the best T of bins on top of the method's T: light for few rows, dark for all.
 
-    def _marks(self, values: Matrix, words: str, *, faint: bool) -> list[Mark]:
+        A bad draw to few rows does not stretch the axis.
+        """
+        draws = f", {len(self.by_few)} draws" if len(self.by_few) > 1 else ""
+        shown = [self.by_all, np.array([self.ts])]
+        limits = self.best.limits(shown)
+        marks = self._marks(self.by_few, f"{self.few} rows{draws}", limits, faint=True)
+        marks += self._marks(self.by_all[None], f"all {self.rows} rows", limits, faint=False)
+        marks.append(Rule(self.ts, method="ts", label=f"TS: T = {self.ts:.3g}"))
+        return self.best.chart_of(marks, shown)
+
+    def _marks(self, values: Matrix, words: str, limits: tuple[float, float], *, faint: bool) -> list[Mark]:
         """Return one line per fit if T is a function of the entropy, or else dots."""
         kind = Line if self.method == "hts" else partial(Dots, fine=True)
-        words, beyond = f"{method_style(self.method).label}, {words}", outside(values, self.limits)
+        words, beyond = f"{method_style(self.method).label}, {words}", outside(values, limits)
         if beyond.any() and self.method == "hts":
             words += f"\n({beyond.any(axis=1).sum()} of {len(values)} leave the axes)"
         elif beyond.any():
@@ -113,17 +99,11 @@ class TwoTemperatures(Display):
 
     hts: Vector
     pts: Vector
-    rows: int
 
     @property
     def rank_correlation(self) -> float:
         """Spearman's correlation; nan if one of the two is constant."""
         return float(pd.DataFrame([self.hts, self.pts]).T.corr("spearman").iat[0, 1])
-
-    @property
-    def correlation(self) -> float:
-        """Pearson's correlation; nan if one of the two is constant."""
-        return float(pd.DataFrame([self.hts, self.pts]).T.corr().iat[0, 1])
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -133,29 +113,21 @@ class TwoTemperatures(Display):
         margin = 0.06 * (high - low) + 0.01
         return float(low - margin), float(high + margin)
 
-    @property
-    def outside(self) -> float:
-        """The share of rows that these limits leave out."""
-        return float((outside(self.hts, self.limits) | outside(self.pts, self.limits)).mean())
-
     def chart(self) -> Chart:
         """Return T of PTS against T of HTS, one dot per test row, with the diagonal."""
-        ends = np.array(self.limits)
+        limits, ends = self.limits, np.array(self.limits)
+        beyond = (outside(self.hts, limits) | outside(self.pts, limits)).mean()
+        words = f"{100 * beyond:.1f}% of {len(self.hts)} rows lie outside"
+        if not np.isnan(self.rank_correlation):
+            words = f"correlation of ranks: {self.rank_correlation:.2f}\n{words}"
         return Chart(
             "PTS against HTS",
-            self._in_words(),
-            Axis("temperature T of HTS", self.limits),
-            Axis("temperature T of PTS", self.limits),
+            words,
+            Axis("temperature T of HTS", limits),
+            Axis("temperature T of PTS", limits),
             [Dots(self.hts, self.pts, fine=True, method="pts"), Line(ends, ends)],
             (3.4, 3.7),
         )
-
-    def _in_words(self) -> str:
-        spearman, pearson = self.rank_correlation, self.correlation
-        if np.isnan(spearman):
-            return "no correlation: one of them has the same T for all rows"
-        words = f"correlation: of ranks {spearman:.2f}, Pearson's {pearson:.2f}"
-        return f"{words}\n{100 * self.outside:.1f}% of {len(self.hts)} rows lie outside"
 
 
 # ---- computing
@@ -205,7 +177,7 @@ def two_temperatures(results: Results, task: TaskFile) -> TwoTemperatures:
     test = load_task(task).test
     every = np.arange(len(test))
     hts, pts = (temperatures(_fitted(results, task, key), test, every) for key in ("hts", "pts"))
-    return TwoTemperatures(hts, pts, task.rows)
+    return TwoTemperatures(hts, pts)
 
 
 def _fitted(results: Results, task: TaskFile, method: str, n: int | None = None, draw: int = 0) -> Any:
