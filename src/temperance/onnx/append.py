@@ -30,12 +30,11 @@ from onnx import (
     load,
     numpy_helper,
     shape_inference,
-    version_converter,
 )
 
 from temperance.calibrators import Calibrator
 from temperance.calibrators.estimator import model_of
-from temperance.errors import InputError, Remedy, library_errors, reason_of
+from temperance.errors import InputError, Remedy, library_errors
 from temperance.files import check_regular, check_writable
 from temperance.formulas.model import Model
 from temperance.inputs.probabilities import check_floor
@@ -64,7 +63,6 @@ _DAMAGE = (
     RecursionError,
 )
 """Errors of reading a damaged classifier, wherever it is read."""
-OLDEST_IR = 4  # from this version on, a constant need not be an input as well
 
 
 def append_to_onnx(
@@ -140,11 +138,10 @@ def append_to_onnx(
     with library_errors(source_file, invalid, of=_DAMAGE):
         classifier = _read(source_file)
         _check_folder(classifier, source_file, Path(path))
-        classifier, opset = _with_known_opset(classifier, source_file)
         found = _find_output(classifier, classifier_output)
         kind, is_single = _check_output(found, fitted)
         taken = set(_names_in(classifier.graph))
-        graph = Graph(WORKING[kind], opset=opset, taken=taken)
+        graph = Graph(WORKING[kind], opset=_opset_of(classifier, source_file), taken=taken)
         names = (own_name, f"calibrated_{output}", f"{graph.prefix}_{output}")
         name = next(name for name in names if name not in taken)
         softmax = _softmax_behind(classifier, found.name, "Sigmoid" if is_single else "Softmax")
@@ -173,7 +170,6 @@ def append_to_onnx(
         _remove_unread(classifier, softmax)
         classifier.graph.node.extend(graph.nodes)
         classifier.graph.initializer.extend(graph.constants)
-        classifier.ir_version = max(classifier.ir_version, OLDEST_IR)
         describe(classifier, fitted)
         write_model(classifier, path, overwrite=overwrite, full_check=False)
     return name
@@ -201,33 +197,18 @@ def _check_folder(model: ModelProto, source: Path, target: Path) -> None:
         )
 
 
-def _with_known_opset(model: ModelProto, path: Path) -> tuple[ModelProto, int]:
-    """Return the model and its opset, raised to what our nodes need if it is older."""
+def _opset_of(model: ModelProto, path: Path) -> int:
     versions = [entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")]
     if not versions:  # all its operators are of another kind, as in scikit-learn models
         model.opset_import.add(domain="", version=OLDEST_OPSET)
-        return model, OLDEST_OPSET
-    version = int(versions[0])
-    if version > defs.onnx_opset_version():
+        return OLDEST_OPSET
+    version, newest = int(versions[0]), defs.onnx_opset_version()
+    if not OLDEST_OPSET <= version <= newest:
         raise InputError(
-            f"{path} has opset {version}, and the installed ONNX knows those up to "
-            f"{defs.onnx_opset_version()}. Update it: pip install --upgrade onnx"
+            f"{path} must have an opset from {OLDEST_OPSET} to {newest}, the newest that the installed ONNX "
+            f"knows; found {version}. Export the classifier again, or update ONNX."
         )
-    if version >= OLDEST_OPSET:
-        return model, version
-    wanted = f"{path} has opset {version}, and the calibrator needs {OLDEST_OPSET}"
-    if any(_side_files(model.graph)):
-        raise InputError(f"{wanted}. Export the classifier again, with a newer opset.")
-    try:
-        raised = version_converter.convert_version(model, OLDEST_OPSET)
-    except Exception as error:  # it raises several kinds of errors
-        raise InputError(
-            f"{wanted}, to which ONNX cannot raise it: {reason_of(error)}. "
-            "Export the classifier again, with a newer opset."
-        ) from error
-    del raised.metadata_props[:]  # some versions of ONNX drop it
-    raised.metadata_props.extend(model.metadata_props)
-    return raised, OLDEST_OPSET
+    return version
 
 
 def _find_output(model: ModelProto, name: str | None) -> ValueInfoProto:
