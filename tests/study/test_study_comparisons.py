@@ -121,7 +121,8 @@ def test_improvements_are_geometric_means_of_ratios(random_study):
     found = mean_improvements(results)
     expected = np.prod(values / values[:, [1]], axis=0) ** (1 / 13)
     np.testing.assert_allclose(found.table["ratio"], expected)
-    assert (found.reference, found.resampled) == ("ts", "datasets")
+    assert found.reference == "ts"
+    assert found.table["low"].notna().all()
     assert list(found.table.loc["ts"]) == [1.0, 1.0, 1.0, 0.0]
     assert found.table.at["hts", "better_on"] == np.mean(values[:, 2] < values[:, 1])
     to_none = mean_improvements(results, to=UNCALIBRATED)
@@ -142,19 +143,13 @@ def test_the_interval_contains_the_truth_in_19_of_20_studies(sizes, noise):
     assert 0.93 < covered < 0.97
 
 
-def test_with_few_data_sets_tasks_are_left_out_and_the_table_says_so(made):
-    scores = {f"{name}__{i}": {UNCALIBRATED: 2.0 + i, "ts": 1.0} for name in "abcd" for i in range(3)}
-    found = mean_improvements(made(scores))
-    assert found.resampled == "tasks"
-    assert "leaving out each of the 12 tasks, as there are too few data sets" in to_markdown(found)
-
-
-def test_one_task_has_no_interval(made):
-    found = mean_improvements(made({"a__x": {UNCALIBRATED: 2.0, "ts": 1.0}}))
-    assert found.resampled is None
-    assert found.table["low"].isna().all()
+@pytest.mark.parametrize("n", [4, 5])
+def test_fewer_than_five_data_sets_have_no_interval(n, made):
+    found = mean_improvements(made({f"{name}__x": {UNCALIBRATED: 2.0, "ts": 1.0} for name in "abcde"[:n]}))
+    assert found.table["low"].isna().all() == (n < 5)
     assert "\N{MINUS SIGN}100.0" in to_markdown(found)
-    assert "one task has no spread" in to_markdown(found)
+    said = "none, since there are fewer than 5" if n < 5 else "Student's, by leaving out each of the 5"
+    assert f"Interval: {said} data sets" in to_markdown(found)
 
 
 def test_infinite_and_zero_scores_are_shown_and_a_reference_of_zero_is_left_out(made):

@@ -18,8 +18,8 @@ comparisons of classifiers over multiple data sets, JMLR 7, 2006.
 An improvement is a geometric mean over tasks of ratios to a reference, which treats a halved and a doubled
 score alike. The tasks of one data set share rows and often models, so a jackknife over whole data sets, each
 left out with all its tasks, gives the standard error of the mean log ratio. The interval is Student's, with
-the effective number of data sets, minus 1, as degrees of freedom. With fewer than five data sets the
-jackknife leaves out single tasks, and the interval is then for further tasks on the same data sets.
+the effective number of data sets, minus 1, as degrees of freedom. With fewer than five data sets there
+is no interval: it would be too wide to be useful.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from temperance.study.results import Better, Results, better_scores
 from temperance.study.tasks import TaskFile
 
 ALPHA = 0.05  # of the tests; an interval has the level 1 - ALPHA
-MIN_DATASETS = 5  # to leave out one at a time: with fewer, the interval is too wide to be useful
+MIN_DATASETS = 5  # to leave out one at a time
 
 Over = Literal["tasks", "datasets"]
 """What to average over: tasks, or data sets, whose tasks then share one weight."""
@@ -251,8 +251,6 @@ class Improvements:
         The compared scores, on tasks whose reference score is positive and finite.
     reference : str
         The method that scores are divided by.
-    resampled : "tasks", "datasets" or None
-        What the jackknife leaves out; None for a single task, which has no interval.
     table : data frame
         One row per method: its `ratio`, the ends `low` and `high` of the 95% interval, nan where there is
         none, and the share of tasks that it is `better_on`.
@@ -267,7 +265,6 @@ class Improvements:
 
     scores: PairedScores
     reference: str
-    resampled: Over | None
     table: pd.DataFrame
 
     def improvement(self, ratio: pd.Series) -> pd.Series:
@@ -309,14 +306,13 @@ def mean_improvements(
     with np.errstate(divide="ignore", invalid="ignore"):  # scores of 0 have ratios of 0, infinite ones inf
         logs = np.log(scores.means.div(scores.means[reference], axis="index").to_numpy())
         ratio = np.exp(logs.mean(axis=0))
-    unit: Over = "datasets" if scores.datasets >= MIN_DATASETS else "tasks"
-    clusters = scores.dataset_of if unit == "datasets" else np.arange(len(scores.tasks))
-    has_interval = len(scores.tasks) > 1
-    low, high = _interval(logs, clusters) if has_interval else [logs[0] * np.nan] * 2
+    low = high = np.full(logs.shape[1], np.nan)
+    if scores.datasets >= MIN_DATASETS:
+        low, high = _interval(logs, scores.dataset_of)
     better_on = scores.losses.lt(scores.losses[reference], axis="index").mean().to_numpy()
     columns = {"ratio": ratio, "low": np.exp(low), "high": np.exp(high), "better_on": better_on}
     table = pd.DataFrame(columns, scores.means.columns)
-    return Improvements(scores, reference, unit if has_interval else None, table)
+    return Improvements(scores, reference, table)
 
 
 def _with_ratios(scores: PairedScores, reference: str) -> PairedScores:

@@ -26,7 +26,7 @@ from temperance.comparison.table import INFINITY, LATEX, MARKDOWN, MINUS, MISSIN
 from temperance.inputs.validation import check_choice
 from temperance.metrics import METRICS
 from temperance.metrics.table import Metric
-from temperance.study.comparisons import ALPHA, Improvements, PairedScores, Ranks
+from temperance.study.comparisons import ALPHA, MIN_DATASETS, Improvements, PairedScores, Ranks
 from temperance.study.paper import METRICS as PAPER_METRICS
 from temperance.study.paper import PaperTask, check_in_paper, paper_figures, recognise
 from temperance.study.results import Better, Results, better_scores
@@ -407,15 +407,9 @@ def _improvements_table(found: Improvements) -> Table:
         f"Mean improvement over {reference} in %, by {_compared(scores)}: geometric mean of the ratios of "
         f"scores, positive where the method is better than {reference}."
     )
-    interval_note = "Interval: none, since one task has no spread."
-    if found.resampled is not None:
-        left_out = f"{scores.datasets} data sets, each with all its tasks"
-        if found.resampled == "tasks":
-            left_out = (
-                f"{len(scores.tasks)} tasks, as there are too few data sets: it holds for further tasks on "
-                "the same data sets"
-            )
-        interval_note = f"Interval: Student's, by leaving out each of the {left_out}."
+    interval_note = f"Interval: none, since there are fewer than {MIN_DATASETS} data sets."
+    if scores.datasets >= MIN_DATASETS:
+        interval_note = f"Interval: Student's, by leaving out each of the {scores.datasets} data sets."
     better_on = f"Better on: how often, in %, the method beats {reference}."
     head = ["Method", "Improvement", f"{1 - ALPHA:.0%} interval", "Better on"]
     data = data.reset_index()
