@@ -49,18 +49,8 @@ WORKING: dict[int, Any] = {
     TensorProto.BFLOAT16: np.float32,
 }
 _DAMAGE = (
-    DecodeError,
-    EncodeError,
-    checker.ValidationError,
-    shape_inference.InferenceError,
-    UnicodeError,  # text that is not UTF-8
-    AttributeError,
-    IndexError,
-    KeyError,
-    TypeError,
-    ValueError,
-    RuntimeError,
-    RecursionError,
+    *(DecodeError, EncodeError, checker.ValidationError, shape_inference.InferenceError),
+    *(AttributeError, LookupError, TypeError, ValueError, RuntimeError),
 )
 """Errors of reading a damaged classifier, wherever it is read."""
 
