@@ -311,7 +311,7 @@ def test_compare_leaves_out_methods_without_support_for_masks_and_refuses_nan(ro
         compare(val.logits, val.labels, spoiled, test.labels, draws=20)
 
 
-@pytest.mark.parametrize("method", ["probmetrics-svs", "probmetrics-sms", "ets", "vs"])
+@pytest.mark.parametrize("method", ["probmetrics-svs", "probmetrics-sms", "svs"])
 def test_the_methods_of_probmetrics_are_available_named_or_not(method, compared):
     pytest.importorskip("probmetrics", reason="the extra `rivals` is not installed")
     methods = [method] if "-" in method else {"theirs": ProbmetricsCalibration(method)}
