@@ -246,7 +246,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
             )
         estimator = self._get_estimator()
         splitter = make_splitter(self.cv, y, groups)
-        for_split: dict[str, Any] = {"groups": groups}
+        for_split = {} if groups is None else {"groups": groups}
         if _routing():
             metadata = fit_params if groups is None else fit_params | {"groups": groups}
             routed = process_routing(self, "fit", sample_weight=weights, **metadata)
