@@ -20,7 +20,8 @@ from temperance.calibrators.external_methods import find_methods
 from temperance.calibrators.hnlts import log_normalised_entropy
 from temperance.core.logit_rows import LogitRows
 from temperance.display import TemperatureDisplay
-from temperance.study import Results, figures, find_tasks
+from temperance.display.chart import Intervals
+from temperance.study import Results, figures, find_tasks, task_figures
 from temperance.study import results as study_results
 from temperance.study.comparisons import rank_methods
 from temperance.study.figures import (
@@ -35,8 +36,8 @@ from temperance.study.figures import (
 from temperance.study.protocol import WorkUnit
 from temperance.study.store import FILE_NAME, ResultStore
 from temperance.study.task_figures import (
-    TwoTemperatures,
     class_temperatures,
+    compare_temperatures,
     entropy_temperatures,
     two_temperatures,
 )
@@ -57,44 +58,48 @@ def fitted(task, key, unit=None):
 
 
 def test_a_class_has_the_temperature_of_ts_on_its_test_rows_and_the_mean_of_lts(results, task):
-    data = class_temperatures(results, task)
+    chart = class_temperatures(results, task)
     test = load_task(task).test
     lts = fitted(task, "lts").temperature(test.logits)
-    assert sorted(data.classes) == [0, 1, 2, 3]
-    for k, best, mean in zip(data.classes, data.optimum, data.mean["lts"], strict=True):
+    (best,) = (mark for mark in chart.marks if isinstance(mark, Intervals))
+    (mean,) = (mark for mark in chart.marks if mark.method == "lts")
+    classes = [int(name) for _, name in chart.x.ticks]
+    assert sorted(classes) == [0, 1, 2, 3]
+    for k, optimum, found in zip(classes, best.value, mean.y, strict=True):
         rows = np.flatnonzero(test.labels == k)
         ts = make_calibrator("ts").fit(test.logits[rows], test.labels[rows])
-        assert best == pytest.approx(ts.temperature_, rel=1e-3)
-        assert mean == pytest.approx(lts[rows].mean())
-    np.testing.assert_allclose(data.mean["ts"], fitted(task, "ts").temperature_)
+        assert optimum == pytest.approx(ts.temperature_, rel=1e-3)
+        assert found == pytest.approx(lts[rows].mean())
 
 
 @pytest.mark.parametrize(("method", "draws"), [("hts", 10), ("pts", 1)])
 def test_few_rows_are_the_draws_of_the_study(method, draws, results, task):
-    data = entropy_temperatures(results, task, method)
-    assert (data.few, data.rows, data.by_few.shape) == (30, 200, (draws, len(data.log_entropy)))
+    *few, whole = (
+        mark for mark in entropy_temperatures(results, task, method).marks if mark.method == method
+    )
+    assert [mark.faint for mark in few] == [True] * draws
+    assert few[0].label.startswith(f"{method.upper()}, 30 rows")
+    assert whole.label.startswith(f"{method.upper()}, all 200 rows")
     test = load_task(task).test
     entropy = log_normalised_entropy(LogitRows(test.logits))
     order = np.argsort(entropy, kind="stable")
-    index = order[np.searchsorted(entropy[order], data.log_entropy)]
+    index = order[np.searchsorted(entropy[order], whole.x)]
     units = [WorkUnit(task, 30, draw, results.seed, find_methods([method])) for draw in range(draws)]
-    for line, unit in zip(data.by_few, units, strict=True):
-        np.testing.assert_allclose(line, fitted(task, method, unit).temperature(test.logits[index]))
-    whole = fitted(task, method, WorkUnit(task, 200, 0, results.seed, find_methods([method])))
-    np.testing.assert_allclose(data.by_all, whole.temperature(test.logits[index]))
+    units.append(WorkUnit(task, 200, 0, results.seed, find_methods([method])))
+    for mark, unit in zip([*few, whole], units, strict=True):
+        np.testing.assert_allclose(mark.y, fitted(task, method, unit).temperature(test.logits[index]))
 
 
 def test_200_rows_are_few_if_the_study_has_them_and_no_fit_is_drawn_twice(results, task):
     results.sizes = [30, 200, 400]
-    data = entropy_temperatures(results, task, "hts")
-    assert data.few == 200
-    assert data.by_few.shape == (0, len(data.log_entropy))  # all rows of the task
+    marks = [mark for mark in entropy_temperatures(results, task, "hts").marks if mark.method == "hts"]
+    assert [mark.label for mark in marks] == ["HTS, all 200 rows"]  # all rows of the task
 
 
-def test_bins_of_equal_width_hold_the_rows_between_their_edges(results, task):
-    data = entropy_temperatures(results, task, "hts").best
-    entropy = log_normalised_entropy(LogitRows(load_task(task).test.logits))
-    count, edges = np.histogram(entropy, 20)
+def test_bins_of_equal_width_hold_the_rows_between_their_edges(task):
+    test = load_task(task).test
+    data = TemperatureDisplay.from_calibrators({}, test.logits, test.labels, bins=20, strategy="width")
+    count, edges = np.histogram(log_normalised_entropy(LogitRows(test.logits)), 20)
     kept = count >= 10
     assert 2 < kept.sum() < 20
     np.testing.assert_array_equal(data.count, count[kept])
@@ -108,31 +113,34 @@ def test_another_strategy_is_refused_with_a_message(task):
 
 
 def test_a_line_spans_the_rows_from_the_most_to_the_least_confident(results, task):
-    data = entropy_temperatures(results, task, "hts")
+    line = entropy_temperatures(results, task, "hts").marks[0]
     entropy = log_normalised_entropy(LogitRows(load_task(task).test.logits))
-    assert (data.log_entropy[0], data.log_entropy[-1]) == (entropy.min(), entropy.max())
-    assert (np.diff(data.log_entropy) > 0).all()
+    assert (line.x[0], line.x[-1]) == (entropy.min(), entropy.max())
+    assert (np.diff(line.x) > 0).all()
 
 
 def test_two_methods_are_compared_row_by_row(results, task):
-    data = two_temperatures(results, task)
-    assert len(data.hts) == len(data.pts) == 200
-    np.testing.assert_allclose(data.hts, fitted(task, "hts").temperature(load_task(task).test.logits))
+    dots = two_temperatures(results, task).marks[0]
+    for found, key in ((dots.x, "hts"), (dots.y, "pts")):
+        unit = WorkUnit(task, 200, 0, results.seed, find_methods([key]))
+        expected = fitted(task, key, unit).temperature(load_task(task).test.logits)
+        np.testing.assert_allclose(found, expected)
 
 
 def test_the_correlation_is_that_of_scipy_and_a_constant_has_none():
     rng = np.random.default_rng(0)
     hts = 2 + rng.random(500)
-    data = TwoTemperatures(hts, 0.5 * hts**2 + 0.1 * rng.random(500))
-    assert data.rank_correlation == pytest.approx(spearmanr(data.hts, data.pts)[0])
-    assert "correlation" not in TwoTemperatures(np.ones(5), np.arange(1.0, 6.0)).caption
+    pts = 0.5 * hts**2 + 0.1 * rng.random(500)
+    said = f"correlation of ranks: {spearmanr(hts, pts)[0]:.2f}"
+    assert compare_temperatures(hts, pts).caption.startswith(said)
+    assert "correlation" not in compare_temperatures(np.ones(5), np.arange(1.0, 6.0)).caption
 
 
 def test_outlying_rows_are_left_out_and_counted():
     values = np.linspace(2.0, 3.0, 1000)
-    data = TwoTemperatures(values, np.where(np.arange(1000) < 2, 500.0, values))
-    assert data.limits[1] < 4
-    assert data.caption.endswith("0.2% of 1000 rows lie outside")
+    chart = compare_temperatures(values, np.where(np.arange(1000) < 2, 500.0, values))
+    assert chart.y.limits[1] < 4
+    assert chart.caption.endswith("0.2% of 1000 rows lie outside")
 
 
 def test_the_default_task_is_the_papers_or_the_first(results, task, monkeypatch, tmp_path):
@@ -371,15 +379,20 @@ def test_choices_of_other_figures_are_refused(results, tmp_path):
 
 
 @pytest.mark.parametrize("method", ["hts", "pts"])
-def test_a_bad_draw_does_not_stretch_the_axes_and_is_counted(method, results, task):
-    data = entropy_temperatures(results, task, method)
-    by_few = data.by_few.copy()
-    by_few[0, : len(by_few[0]) // 2] = 1e4
-    worse = replace(data, by_few=by_few)
-    low, high = worse.chart().y.limits
-    assert (low, high) == data.chart().y.limits
-    assert low < data.ts < high
-    beyond = (by_few < low) | (by_few > high)
+def test_a_bad_draw_does_not_stretch_the_axes_and_is_counted(method, results, task, monkeypatch):
+    limits = entropy_temperatures(results, task, method).y.limits
+    real, drawn = task_figures.temperatures, []
+
+    def first_is_bad(*given):
+        found = real(*given)
+        drawn.append(np.where(np.arange(len(found)) < len(found) // 2, 1e4, found) if not drawn else found)
+        return drawn[-1]
+
+    monkeypatch.setattr(task_figures, "temperatures", first_is_bad)
+    chart = entropy_temperatures(results, task, method)
+    assert chart.y.limits == limits
+    few = np.array(drawn[:-2])
+    beyond = (few < limits[0]) | (few > limits[1])
     lines, share = beyond.any(axis=1).sum(), f"{100 * beyond.mean():.1f}%"
     words = f"({lines} of 10 leave the axes)" if method == "hts" else f"({share} outside the axes)"
-    assert words in worse.chart().marks[0].label
+    assert words in chart.marks[0].label

@@ -26,13 +26,12 @@ import pandas as pd
 
 from temperance.calibrators import method_style
 from temperance.core.arrays import Vector
-from temperance.display import ClassTemperatureDisplay
 from temperance.display.axes import blank_figure, draw_chart
-from temperance.display.base import Display
-from temperance.display.chart import shorten
+from temperance.display.chart import Chart, shorten
 from temperance.errors import InputError
 from temperance.files import atomic_file, check_writable
 from temperance.inputs.validation import check_choice
+from temperance.loaders import import_optional
 from temperance.study.comparisons import ALPHA, Over, Ranks, rank_methods
 from temperance.study.results import Results
 from temperance.study.tables import p_value_in_words, papers_task, record_of
@@ -47,13 +46,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_COMPUTED: dict[str, Callable[..., Display]] = {
+_CHARTS: dict[str, Callable[..., Chart]] = {
     "class_LTS": class_temperatures,
     "h_HTS": partial(entropy_temperatures, method="hts"),
     "h_PTS": partial(entropy_temperatures, method="pts"),
     "PTSvHTS": two_temperatures,
 }
-ON_A_TASK = tuple(_COMPUTED)
+ON_A_TASK = tuple(_CHARTS)
 """The figures of one task; the others show the whole study."""
 
 FIGURES = (*ON_A_TASK, "avg_ECE", "avg_NLL", "cd_ECE", "cd_NLL")
@@ -93,9 +92,8 @@ _STEP, _BAR_STEP = 0.2, 0.1  # inches from one label to the next, and from one b
 
 def figure_task(results: Results, name: str | None = None) -> TaskFile:
     """Return the task of that name; by default the paper's task, or else the first."""
+    results.choose_size(None)  # raises if there are no results
     tasks = {task.name: task for task in results.tasks}
-    if not tasks:
-        raise InputError(f"{results.folder} has no results yet. Run the study first.")
     if name is None:
         return next((task for task in results.tasks if papers_task(results, task)), results.tasks[0])
     if name not in tasks:
@@ -128,9 +126,7 @@ def save_figure(
             f"{target} must end in {', '.join(SUFFIXES)}; found {target.suffix or 'no suffix'!r}."
         )
     check_writable(target, overwrite=overwrite)
-    blank_figure(1, 1)  # if matplotlib is missing, raises and tells how to install it
-    from matplotlib import style
-
+    style = import_optional("matplotlib.style", "plot", "a figure")
     with style.context(["default", _STYLE]):  # the same look under any user settings
         figure = draw_figure(results, name, **choices)
         with atomic_file(target, overwrite=overwrite) as file, warnings.catch_warnings():
@@ -179,8 +175,7 @@ def draw_figure(
     if kind == "cd":
         return _draw_ranks(rank_methods(results, metric.lower(), n, methods=methods, over=over or "tasks"))
     chosen = figure_task(results, task)
-    shown = _COMPUTED[name](results, chosen)
-    chart = shown.chart(flat=False) if isinstance(shown, ClassTemperatureDisplay) else shown.chart()
+    chart = _CHARTS[name](results, chosen)
     # In inches: one column of a journal, two for many classes.
     wide, square = name == "class_LTS" and chosen.classes > 15, name == "PTSvHTS"
     figure = blank_figure(7.0 if wide else 3.4, 3.7 if square else 3.0)
@@ -282,7 +277,7 @@ def _draw_panel(ax: Axes, panel: Panel, areas: Vector) -> None:
         style, places = method_style(method), at + np.linspace(-aside, aside, sizes)
         excess = 100 * (panel.ratio.loc[method].to_numpy() - 1)
         drawn = np.isfinite(excess)
-        look = {"color": style.colour, "linewidth": 0.7, "zorder": 2}
+        look: dict[str, Any] = {"color": style.colour, "linewidth": 0.7, "zorder": 2}
         ax.plot(places[drawn], excess[drawn], style.dash, alpha=0.6, **look)
         errors = 100 * panel.error.loc[method].to_numpy()[drawn]
         ax.errorbar(places[drawn], excess[drawn], errors, linestyle="", capsize=1.2, **look)

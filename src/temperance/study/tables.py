@@ -323,8 +323,9 @@ def _cells(
         best = shown[finite.idxmin() if better == "lower" else finite.idxmax()]
     cells = []
     for key, words in shown.items():
-        has_error = errors is not None and np.isfinite(errors[key])
-        spread = f" ± {write(errors[key])}" if has_error else ""
+        spread = ""
+        if errors is not None and np.isfinite(errors[key]):
+            spread = f" ± {write(errors[key])}"
         cells.append(Cell(spread, words) if words == best else Cell(words + spread))
     return cells
 
