@@ -36,7 +36,7 @@ def ratios(
     results: Results, method: str, n: int, metric: str, tasks: list[TaskFile], to: str = "ts"
 ) -> np.ndarray:
     """Return a method's score over that of another, for each task."""
-    return results.ratios(metric, n, to).loc[[task.name for task in tasks], method].to_numpy()
+    return results.ratios(metric, n, to).reindex([task.name for task in tasks])[method].to_numpy()
 
 
 def groups(results: Results) -> dict[str, list[TaskFile]]:

@@ -25,8 +25,7 @@ from temperance.study.comparisons import mean_improvements, rank_methods
 from temperance.study.figures import FIGURES, SUFFIXES, save_figure
 from temperance.study.paper import DRAWS, PaperTask, paper_figures
 from temperance.study.results import METRICS, Results
-from temperance.study.table_text import export_results, to_csv, to_markdown
-from temperance.study.tables import make_table, papers_task, record_of
+from temperance.study.tables import make_table, papers_task, record_of, to_csv, to_markdown
 
 SGD = {"hts": "hts-sgd", "lts": "lts-sgd", "hnlts": "hnlts-sgd", "pts": "pts-sgd", "pts-ece": "pts-ece-sgd"}
 BESIDE = ("ts", "ets-brier", "bts", "hts", "lts", "hnlts", "pts", "pts-plain", "pts-ece")
@@ -150,8 +149,8 @@ def main() -> None:
     write(options.out / "claims" / "classes.md", gain_by_classes(results, results.sizes[-1]) + "\n")
     write(options.out / "claims" / "entropy.md", entropy_line(results) + "\n")
     write(options.out / "claims" / "pts-and-hts.md", same_temperatures(results) + "\n")
-    export_results(results, options.out / "results.csv.gz", overwrite=True)
-    export_results(paper, options.out / "results-paper.csv.gz", overwrite=True)
+    results.export(options.out / "results.csv.gz", overwrite=True)
+    paper.export(options.out / "results-paper.csv.gz", overwrite=True)
 
 
 if __name__ == "__main__":

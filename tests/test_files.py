@@ -20,7 +20,6 @@ from temperance.population import weak_population, write_population
 from temperance.report.history import write_history
 from temperance.study.results import Results
 from temperance.study.store import ResultStore
-from temperance.study.table_text import export_results
 
 
 def test_the_file_has_the_content_and_the_usual_permissions(tmp_path):
@@ -89,7 +88,7 @@ def writers(fitted, task, tmp_path_factory):
         "prior.json": partial(write_population, weak_population()),
         "report.html": compare(task.logits, task.labels, methods=["ts"], folds=2, draws=2).save_report,
         "checks.html": partial(write_history, check(cal, task.logits)),
-        "results.csv": partial(export_results, Results(study)),
+        "results.csv": Results(study).export,
     }
 
 

@@ -17,9 +17,6 @@ from sklearn.calibration import CalibratedClassifierCV
 from temperance.core.arrays import Indices, Matrix, Vector
 from temperance.loaders import import_optional
 
-# Methods of probmetrics that its `get_calibrator` does not name.
-_PROBMETRICS_CLASSES = {"ets": "ETSCalibrator", "vs": "VectorScalingCalibrator"}
-
 
 class _LogitsAsScores(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A fitted classifier whose inputs are its own scores."""
@@ -98,7 +95,7 @@ class ProbmetricsCalibration(BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     method : str
-        "sms", "svs", "vs", "ets", or another name that its `get_calibrator` knows.
+        A name that its `get_calibrator` knows, such as "sms" or "svs".
 
     References
     ----------
@@ -116,13 +113,6 @@ class ProbmetricsCalibration(BaseEstimator):  # type: ignore[misc]
     def __init__(self, method: str = "sms") -> None:
         self.method = method
 
-    def _unfitted(self) -> Any:
-        calibrators = import_optional("probmetrics.calibrators", "rivals", "this method")
-        if self.method in _PROBMETRICS_CLASSES:
-            return getattr(calibrators, _PROBMETRICS_CLASSES[self.method])()
-        quiet = {f"{self.method}_print_init_info": False} if self.method in ("svs", "sms") else {}
-        return calibrators.get_calibrator(self.method, **quiet)
-
     def _logits(self, logits: Any) -> Any:
         distributions = import_optional("probmetrics.distributions", "rivals", "this method")
         torch = import_optional("torch", "torch", "this method")
@@ -131,7 +121,9 @@ class ProbmetricsCalibration(BaseEstimator):  # type: ignore[misc]
     def fit(self, logits: Matrix, labels: Indices) -> Self:
         """Fit to labelled rows."""
         torch = import_optional("torch", "torch", "this method")
-        self.calibrator_ = self._unfitted()
+        calibrators = import_optional("probmetrics.calibrators", "rivals", "this method")
+        quiet = {f"{self.method}_print_init_info": False} if self.method in ("svs", "sms") else {}
+        self.calibrator_ = calibrators.get_calibrator(self.method, **quiet)
         self.calibrator_.fit_torch(self._logits(logits), torch.from_numpy(np.array(labels, np.int64)))
         return self
 

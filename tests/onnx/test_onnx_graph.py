@@ -14,14 +14,13 @@ from sklearn.exceptions import NotFittedError
 
 from temperance import InputError, TemperatureScaling, __version__
 from temperance.formulas.ts import SingleTemperatureFormula
-from temperance.onnx.graph import OLDEST_OPSET, Array, Graph, OnnxOps
-from temperance.onnx.model import to_onnx
+from temperance.onnx.graph import OLDEST_OPSET, Array, Graph
 
 
 def run(build, x, path, *, opset=OLDEST_OPSET):
     """Return what the nodes of `build(x, ops)` compute."""
     graph = Graph(x.dtype, opset=opset)
-    result = build(Array(graph, "x"), OnnxOps(graph))
+    result = build(Array(graph, "x"), graph)
     kind = NAMES[x.dtype]
     out = graph.cast(result, kind, output="y")
     model = helper.make_model(
@@ -145,20 +144,17 @@ def test_the_same_calibrator_gives_the_same_bytes(written, calibrator_of, tmp_pa
 
 def test_a_model_that_fails_the_check_is_not_written(calibrator_of, tmp_path, monkeypatch):
     monkeypatch.setattr(
-        SingleTemperatureFormula, "calibrate", lambda self, rows: rows.ops.graph.node("Nonsense", rows.z)
+        SingleTemperatureFormula, "calibrate", lambda self, rows: rows.ops.node("Nonsense", rows.z)
     )
     with pytest.raises(onnx.checker.ValidationError, match="Nonsense"):
         calibrator_of("ts").to_onnx(tmp_path / "cal.onnx")
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("dtype", ["float16", "int64", "number", None, object()])
+@pytest.mark.parametrize("dtype", ["float16", None])
 def test_other_types_are_refused(dtype, calibrator_of, tmp_path):
-    if dtype is None:  # NumPy's word for float64
+    with pytest.raises(InputError, match="dtype must be one of 'float32', 'float64'"):
         calibrator_of("ts").to_onnx(tmp_path / "cal.onnx", dtype=dtype)
-        return
-    with pytest.raises(InputError, match="dtype must be 'float32' or 'float64'"):
-        to_onnx(calibrator_of("ts"), tmp_path / "cal.onnx", dtype=dtype)
 
 
 def test_an_unfitted_calibrator_has_no_graph(tmp_path):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from temperance import InputError, TemperatureScaling
+from temperance import TemperatureScaling
 from temperance.torch import collect_logits
 
 SCORES = torch.linspace(-3, 3, 60, dtype=torch.float64)
@@ -27,12 +27,3 @@ def test_a_module_after_a_head_of_one_column():
     logits, probs = (cal.to_torch(output=output)(SCORES[:, None]) for output in ("logits", "probabilities"))
     np.testing.assert_allclose(logits, np.asarray(cal.transform(SCORES))[:, None], rtol=1e-12)
     np.testing.assert_allclose(probs, cal.predict_proba(SCORES), rtol=1e-12)
-
-
-def test_the_output_of_a_module_is_logits_unless_said_otherwise():
-    rows = torch.randn(50, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) * 3
-    cal = TemperatureScaling().fit(rows, rows.argmax(dim=1) * (torch.arange(50) % 4 > 0))
-    np.testing.assert_allclose(cal.to_torch()(rows), cal.transform(rows), rtol=1e-12)
-    np.testing.assert_allclose(cal.to_torch(output="probabilities")(rows), cal.predict_proba(rows), rtol=1e-9)
-    with pytest.raises(InputError, match="output must be one of 'logits', 'probabilities'; found 'probs'"):
-        cal.to_torch(output="probs")

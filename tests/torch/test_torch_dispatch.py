@@ -118,8 +118,8 @@ def test_a_module_gives_the_numbers_of_the_calibrator_in_the_order_of_its_input(
 ):
     cal = calibrator(key)
     image = pixels(5, channels_last)[:batch]
-    for output, method in (("logits", cal.transform), ("probabilities", cal.predict_proba)):
-        got = cal.to_torch(dim=1, output=output)(image)
+    for options, method in (({}, cal.transform), ({"output": "probabilities"}, cal.predict_proba)):
+        got = cal.to_torch(dim=1, **options)(image)
         np.testing.assert_array_equal(got.movedim(1, -1).reshape(-1, 5), method(as_rows(image)))
         assert torch.equal(got, method(image, dim=1))
         memory_format = torch.channels_last if channels_last else torch.contiguous_format
@@ -161,7 +161,8 @@ def test_a_refused_row_of_a_module_leaves_the_others_alone(calibrator):
     torch.testing.assert_close(got[[0, 2]], expected[[0, 2]])
 
 
-def test_a_module_follows_its_state(calibrator):
-    module, z = calibrator("ts").to_torch(), torch.randn(6, 5)
+@pytest.mark.parametrize("needs_gradients", [False, True])  # NumPy computes, or PyTorch does
+def test_a_module_follows_its_state(needs_gradients, calibrator):
+    module, z = calibrator("ts").to_torch(), torch.randn(6, 5, requires_grad=needs_gradients)
     module.load_state_dict({name: 2 * held for name, held in module.state_dict().items()})
     torch.testing.assert_close(module(z), calibrator("ts").to_torch()(z) / 2)

@@ -168,7 +168,7 @@ Examples:
 
 \b
 md and latex show an ECE in percent, csv has it as a fraction, with all
-digits. latex needs \\usepackage{booktabs,multirow,graphicx}.
+digits. latex needs \\usepackage{booktabs,graphicx}.
 """
 
 # The kind of table that an option is for.
@@ -223,8 +223,7 @@ def table(
     """Print a table of the study in DIR, finished or not."""
     from temperance.study import Results
     from temperance.study.comparisons import mean_improvements, rank_methods
-    from temperance.study.table_text import WRITERS
-    from temperance.study.tables import make_table
+    from temperance.study.tables import WRITERS, make_table
 
     given = {name: value for name, value in choices.items() if value}
     for name in given:
@@ -301,8 +300,7 @@ Examples:
 def export(folder: Path, out: Path, force: bool, output: Output) -> None:
     """Write all results of the study in DIR, one line per fit."""
     from temperance.study import Results
-    from temperance.study.table_text import export_results
 
     results = Results(folder)
-    export_results(results, out, overwrite=force)
+    results.export(out, overwrite=force)
     output.say(f"{len(results.scores)} results saved to {on_one_line(out)}")

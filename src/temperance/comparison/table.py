@@ -37,7 +37,7 @@ MARKDOWN = Markup(
 LATEX = Markup(
     str.maketrans(
         {sign: f"\\{sign}" for sign in "&%#$_{}"}
-        | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+        | {"[": "{[}", "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
         | {"<": "$<$", ">": "$>$", "|": "$|$", "±": r"$\pm$", MINUS: "$-$", "+": "$+$", MISSING: "--"}
         | {INFINITY: r"$\infty$"}
     ),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any
 from uuid import uuid4
 
@@ -43,7 +44,6 @@ from temperance.inputs.labels import Names, check_labels
 from temperance.inputs.validation import check_logits_shape, check_sample_weight
 
 FAN_IN = 8  # partial results added by one task
-MERGED_BYTES = 1 << 25  # neighbouring parts of a subsample are merged up to this size
 
 log = logging.getLogger("temperance")
 
@@ -244,8 +244,8 @@ def _take_every(step: int, part: Any, size: int) -> Any:
     return (*(None if array is None else np.asarray(array)[taken] for array in arrays), start)
 
 
-def _merge(parts: Sequence[Any], start: int) -> Any:
-    """Join neighbouring parts, so that a small subsample is not split into tiny pieces."""
+def _joined(parts: Sequence[Any], start: int) -> Any:
+    """Return neighbouring parts as one, whose first row is at `start`."""
     *columns, _ = zip(*parts, strict=True)
     return (*(None if arrays[0] is None else np.concatenate(arrays) for arrays in columns), start)
 
@@ -288,10 +288,6 @@ class DaskFitData(FitData):
         """The largest ratio of all rows to a subsample, since workers keep the subsample in memory."""
         return thinning_of(self.n_rows, self.n_classes, self.dtype)
 
-    @property
-    def _row_bytes(self) -> int:
-        return self.n_classes * self.dtype.itemsize
-
     def total(self, measure: Callable[..., Any], name: str = "sum") -> tuple[NDArray[Any], ...]:
         """Return sums over all rows."""
         (total,) = self._compute(name, [add_in_tree(self._tasks(name, measure))])
@@ -328,20 +324,19 @@ class DaskFitData(FitData):
         """Return every `step`-th row, independent of the parts, kept on the workers."""
         if step == 1:
             return self
-        starts = np.cumsum([0, *self.lengths])
-        ends = zip(starts[1:].tolist(), starts[:-1].tolist(), strict=True)
-        lengths = np.array([len(sampled_rows(step, stop, start)) for stop, start in ends])
-        bounds = np.cumsum([0, *lengths])  # the position of each part's first row within the subsample
-        thin = self._tasks("thin", step, _take_every)
-        merged, merged_lengths = [], []
-        for group in _groups(lengths, self._row_bytes):
-            merged.append(delayed(_merge, pure=False)([thin[i] for i in group], int(bounds[group[0]])))
-            merged_lengths.append(int(lengths[group].sum()))
+        ends = pairwise(np.cumsum([0, *self.lengths]).tolist())
+        taken = [len(sampled_rows(step, stop, start)) for start, stop in ends]
+        # Neighbours are joined, as many as make about one part of the size of these.
+        firsts = range(0, len(taken), step)
+        lengths = np.add.reduceat(taken, firsts).tolist()
+        starts = np.cumsum([0, *lengths[:-1]]).tolist()  # of each new part within the subsample
+        thin, join = self._tasks("thin", step, _take_every), delayed(_joined, pure=False)
+        joined = [join(thin[first : first + step], at) for first, at in zip(firsts, starts, strict=True)]
         log.info("taking one in %d of %d rows", step, self.n_rows)
         self.passes += 1
-        kept = list(persist(*merged))
+        kept = list(persist(*joined))
         weight = sum(compute(*(delayed(_weight_of)(part) for part in kept)))
-        return DaskFitData(kept, merged_lengths, self.n_classes, self.dtype, float(weight))
+        return DaskFitData(kept, lengths, self.n_classes, self.dtype, float(weight))
 
     def transformed(self, transform: Transform) -> DaskFitData:
         """Return rows with transformed logits, which each pass computes again on the workers."""
@@ -391,16 +386,3 @@ class DaskObjective(Objective):
         if np.ndim(value):  # the terms of a sum of absolute values
             value, gradient = np.abs(value).sum(), np.sign(value) @ gradient
         return ObjectivePoint(float(value), gradient, fisher[0] if fisher else None)
-
-
-def _groups(lengths: NDArray[np.intp], row_bytes: int) -> list[list[int]]:
-    """Return runs of parts that are large enough together, without empty parts."""
-    groups: list[list[int]] = []
-    filled = MERGED_BYTES
-    for i in np.flatnonzero(lengths):
-        if filled >= MERGED_BYTES:
-            groups.append([])
-            filled = 0
-        groups[-1].append(int(i))
-        filled += int(lengths[i]) * row_bytes
-    return groups

@@ -3,16 +3,23 @@
 The classifier is not changed; nodes are added, in the opset that it declares, and one of its outputs is
 replaced. External weight files stay where they are. `onnx.compose.merge_models` would give the model another
 producer, domain, version and documentation, and needs the same opset on both sides.
+
+Calibrating probabilities as if they were logits gives numbers that look right and are not. So the graph and
+the calibrator must agree, or the user must say what the output holds. scikit-learn's converter also calls raw
+scores `probabilities`, so a name counts only if the node that makes the output says nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from google.protobuf.message import DecodeError, EncodeError
 from onnx import (
+    AttributeProto,
+    GraphProto,
     ModelProto,
     NodeProto,
     TensorProto,
@@ -21,23 +28,16 @@ from onnx import (
     defs,
     helper,
     load,
+    numpy_helper,
     shape_inference,
-    version_converter,
 )
 
 from temperance.calibrators import Calibrator
 from temperance.calibrators.estimator import model_of
-from temperance.errors import InputError, library_errors, reason_of
+from temperance.errors import InputError, Remedy, library_errors
 from temperance.files import check_regular, check_writable
 from temperance.formulas.model import Model
 from temperance.inputs.probabilities import check_floor
-from temperance.onnx.classifier import (
-    holds_probabilities,
-    names_in,
-    nodes_behind,
-    readers_in,
-    side_files,
-)
 from temperance.onnx.graph import OLDEST_OPSET, Array, Graph
 from temperance.onnx.model import METHOD, calibrate, describe, name_for, write_model
 
@@ -49,21 +49,10 @@ WORKING: dict[int, Any] = {
     TensorProto.BFLOAT16: np.float32,
 }
 _DAMAGE = (
-    DecodeError,
-    EncodeError,
-    checker.ValidationError,
-    shape_inference.InferenceError,
-    UnicodeError,  # text that is not UTF-8
-    AttributeError,
-    IndexError,
-    KeyError,
-    TypeError,
-    ValueError,
-    RuntimeError,
-    RecursionError,
+    *(DecodeError, EncodeError, checker.ValidationError, shape_inference.InferenceError),
+    *(AttributeError, LookupError, TypeError, ValueError, RuntimeError),
 )
 """Errors of reading a damaged classifier, wherever it is read."""
-OLDEST_IR = 4  # from this version on, a constant need not be an input as well
 
 
 def append_to_onnx(
@@ -139,28 +128,38 @@ def append_to_onnx(
     with library_errors(source_file, invalid, of=_DAMAGE):
         classifier = _read(source_file)
         _check_folder(classifier, source_file, Path(path))
-        classifier, opset = _with_known_opset(classifier, source_file)
         found = _find_output(classifier, classifier_output)
         kind, is_single = _check_output(found, fitted)
-        taken = set(names_in(classifier.graph))
-        graph = Graph(WORKING[kind], opset=opset, taken=taken)
+        taken = set(_names_in(classifier.graph))
+        graph = Graph(WORKING[kind], opset=_opset_of(classifier, source_file), taken=taken)
         names = (own_name, f"calibrated_{output}", f"{graph.prefix}_{output}")
         name = next(name for name in names if name not in taken)
         softmax = _softmax_behind(classifier, found.name, "Sigmoid" if is_single else "Softmax")
-        source = Array(graph, softmax[-1].input[0] if softmax else found.name)
-        in_probs = not softmax and holds_probabilities(fitted, classifier, found.name, from_probs)
+        source = softmax[-1].input[0] if softmax else found.name
+        in_probs = not softmax and _holds_probabilities(fitted, classifier, found.name, from_probs)
         if floor is None:
             fitted_on = fitted.record.fitted_on
             floor = 0.0 if fitted_on is None else fitted_on.floor or 0.0
-        _add_nodes(
-            fitted, graph, source, kind, name, output, from_probs=in_probs, is_single=is_single, floor=floor
-        )
+        # The calibrator follows the classifier's output, with casts to its type and back.
+        x, working = Array(graph, source), helper.np_dtype_to_tensor_dtype(graph.dtype)
+        if working != kind:
+            x = graph.cast(x, working)
+        if is_single:
+            x = graph.node("Reshape", x, [-1, 1])
+            x = graph.node("Concat", 1.0 - x if in_probs else x * 0.0, x, axis=-1)
+        if in_probs or floor:
+            x = graph.node("Log", x) if in_probs else graph.node("LogSoftmax", x, axis=-1)
+        if floor:
+            x = graph.node("Max", x, float(np.log(floor)))
+        calibrated = name if working == kind else f"{graph.prefix}_{name}"
+        calibrate(fitted, graph, x, calibrated, output)
+        if working != kind:
+            graph.cast(Array(graph, calibrated), kind, output=name)
         graph.drop_unused(name)
         _replace_output(classifier, found, name, fitted.n_columns, keep=keep)
         _remove_unread(classifier, softmax)
         classifier.graph.node.extend(graph.nodes)
         classifier.graph.initializer.extend(graph.constants)
-        classifier.ir_version = max(classifier.ir_version, OLDEST_IR)
         describe(classifier, fitted)
         write_model(classifier, path, overwrite=overwrite, full_check=False)
     return name
@@ -169,7 +168,7 @@ def append_to_onnx(
 def _read(path: Path) -> ModelProto:
     model: ModelProto = load(str(path), format="protobuf", load_external_data=False)
     checker.check_model(str(path))
-    if not all(isinstance(name, str) for name in names_in(model.graph)):
+    if not all(isinstance(name, str) for name in _names_in(model.graph)):
         raise UnicodeError("a name is not UTF-8")
     if METHOD in {entry.key for entry in model.metadata_props}:
         raise InputError(f"{path} is already calibrated. Append the calibrator to the classifier itself.")
@@ -180,7 +179,7 @@ def _check_folder(model: ModelProto, source: Path, target: Path) -> None:
     """Raise if external weight files of the classifier would not be found from the new folder."""
     if target.exists() and target.samefile(source):
         raise InputError(f"the calibrated model must not be the classifier file; found {target} for both.")
-    beside = sorted(side_files(model.graph))
+    beside = sorted(_side_files(model.graph))
     if beside and source.resolve().parent != target.resolve().parent:
         raise InputError(
             f"{source} has its weights in files beside it ({beside[0]}), so the calibrated model must be "
@@ -188,33 +187,18 @@ def _check_folder(model: ModelProto, source: Path, target: Path) -> None:
         )
 
 
-def _with_known_opset(model: ModelProto, path: Path) -> tuple[ModelProto, int]:
-    """Return the model and its opset, raised to what our nodes need if it is older."""
+def _opset_of(model: ModelProto, path: Path) -> int:
     versions = [entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")]
     if not versions:  # all its operators are of another kind, as in scikit-learn models
         model.opset_import.add(domain="", version=OLDEST_OPSET)
-        return model, OLDEST_OPSET
-    version = int(versions[0])
-    if version > defs.onnx_opset_version():
+        return OLDEST_OPSET
+    version, newest = int(versions[0]), defs.onnx_opset_version()
+    if not OLDEST_OPSET <= version <= newest:
         raise InputError(
-            f"{path} has opset {version}, and the installed ONNX knows those up to "
-            f"{defs.onnx_opset_version()}. Update it: pip install --upgrade onnx"
+            f"{path} must have an opset from {OLDEST_OPSET} to {newest}, the newest that the installed ONNX "
+            f"knows; found {version}. Export the classifier again, or update ONNX."
         )
-    if version >= OLDEST_OPSET:
-        return model, version
-    wanted = f"{path} has opset {version}, and the calibrator needs {OLDEST_OPSET}"
-    if any(side_files(model.graph)):
-        raise InputError(f"{wanted}. Export the classifier again, with a newer opset.")
-    try:
-        raised = version_converter.convert_version(model, OLDEST_OPSET)
-    except Exception as error:  # it raises several kinds of errors
-        raise InputError(
-            f"{wanted}, to which ONNX cannot raise it: {reason_of(error)}. "
-            "Export the classifier again, with a newer opset."
-        ) from error
-    del raised.metadata_props[:]  # some versions of ONNX drop it
-    raised.metadata_props.extend(model.metadata_props)
-    return raised, OLDEST_OPSET
+    return version
 
 
 def _find_output(model: ModelProto, name: str | None) -> ValueInfoProto:
@@ -258,7 +242,7 @@ def _softmax_behind(model: ModelProto, output: str, operator: str) -> list[NodeP
 
     For a single score of two classes it is a Sigmoid.
     """
-    nodes = nodes_behind(model, output)
+    nodes = _nodes_behind(model, output)
     if not nodes or nodes[-1].op_type != operator or nodes[-1].domain not in ("", "ai.onnx"):
         return []
     axis = [attribute.i for attribute in nodes[-1].attribute if attribute.name == "axis"]
@@ -270,38 +254,10 @@ def _remove_unread(model: ModelProto, nodes: list[NodeProto]) -> None:
     """Remove nodes from the end, as long as nothing reads them any more."""
     for node in nodes:
         outputs = {output.name for output in model.graph.output}
-        if not outputs.union(readers_in(model.graph)).isdisjoint(node.output):
+        read = {name for part in _graphs(model.graph) for other in part.node for name in other.input}
+        if not (outputs | read).isdisjoint(node.output):
             return
         model.graph.node.remove(node)
-
-
-def _add_nodes(
-    fitted: Model,
-    graph: Graph,
-    x: Array,
-    kind: int,
-    name: str,
-    output: str,
-    *,
-    from_probs: bool,
-    is_single: bool,
-    floor: float,
-) -> None:
-    """Add the calibrator after the classifier's output, with casts to its type and back."""
-    working = helper.np_dtype_to_tensor_dtype(graph.dtype)
-    if working != kind:
-        x = graph.cast(x, working)
-    if is_single:
-        x = graph.node("Reshape", x, [-1, 1])
-        x = graph.node("Concat", 1.0 - x if from_probs else x * 0.0, x, axis=-1)
-    if from_probs or floor:
-        x = graph.node("Log", x) if from_probs else graph.node("LogSoftmax", x, axis=-1)
-    if floor:
-        x = graph.node("Max", x, float(np.log(floor)))
-    inner = name if working == kind else f"{graph.prefix}_{name}"
-    calibrate(fitted, graph, x, inner, output)
-    if inner != name:
-        graph.cast(Array(graph, inner), kind, output=name)
 
 
 def _replace_output(
@@ -318,3 +274,126 @@ def _replace_output(
         outputs.append(old)
     del model.graph.output[:]
     model.graph.output.extend(outputs)
+
+
+# ---- names and weight files
+
+
+def _names_in(graph: GraphProto) -> Iterator[str]:
+    """Yield every name that a new node or value must not have."""
+    for part in _graphs(graph):
+        for value in (*part.input, *part.output, *part.value_info, *part.initializer):
+            yield value.name
+        for sparse in part.sparse_initializer:
+            yield sparse.values.name
+        for node in part.node:
+            yield node.name
+            yield from node.input
+            yield from node.output
+
+
+def _side_files(graph: GraphProto) -> set[str]:
+    """Return the files in which the graph keeps its weights."""
+    tensors: list[TensorProto] = []
+    for part in _graphs(graph):
+        tensors += part.initializer
+        for attribute in _attributes(part):
+            tensors += [attribute.t, *attribute.tensors]
+    return {
+        entry.value
+        for tensor in tensors
+        if tensor.data_location == TensorProto.EXTERNAL
+        for entry in tensor.external_data
+        if entry.key == "location"
+    }
+
+
+def _graphs(graph: GraphProto) -> Iterator[GraphProto]:
+    yield graph
+    for attribute in _attributes(graph):
+        for part in (attribute.g, *attribute.graphs):  # an empty graph if it has none
+            yield from _graphs(part)
+
+
+def _attributes(graph: GraphProto) -> Iterator[AttributeProto]:
+    for node in graph.node:
+        yield from node.attribute
+
+
+# ---- logits or probabilities
+
+_PROBABILITY_TRANSFORMS = (b"LOGISTIC", b"SOFTMAX", b"SOFTMAX_ZERO", b"PROBIT")
+
+
+def _nodes_behind(model: ModelProto, output: str, passing: Sequence[str] = ("Identity",)) -> list[NodeProto]:
+    """Return the nodes that make an output, from the last back to the first that does not pass numbers on."""
+    found: list[NodeProto] = []
+    for node in reversed(model.graph.node):  # nodes are in the order of their use
+        if output in node.output:
+            found.append(node)
+            if node.op_type not in passing:
+                break
+            output = node.input[0]
+    return found
+
+
+def _evidence_for(model: ModelProto, output: str) -> tuple[str | None, str]:
+    """Return what an output holds: "probabilities", "logits", or None if unknown; and the reason."""
+    for node in _nodes_behind(model, output, ("Identity", "Cast"))[-1:]:
+        if kind := _kind_by_node(node):
+            return kind, f"the node {node.op_type} makes it"
+    return ("probabilities", "its name says so") if "prob" in output.lower() else (None, "")
+
+
+def _kind_by_node(node: NodeProto) -> str | None:
+    attributes = {one.name: helper.get_attribute_value(one) for one in node.attribute}
+    if node.op_type in ("Softmax", "Sigmoid"):
+        return "probabilities"
+    if node.op_type == "LogSoftmax":
+        return "logits"
+    if node.op_type == "Normalizer":
+        return "probabilities" if attributes.get("norm") == b"L1" else None
+    if node.op_type not in ("LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier"):
+        return None
+    if attributes.get("post_transform") in _PROBABILITY_TRANSFORMS:
+        return "probabilities"
+    if node.op_type == "SVMClassifier":
+        return "probabilities" if _numbers(attributes, "prob_a") else "logits"
+    if node.op_type == "LinearClassifier":
+        return "logits"
+    # The leaves of a forest hold shares; the leaves of boosted trees hold positive and negative steps.
+    steps = [*_numbers(attributes, "class_weights"), *_numbers(attributes, "base_values")]
+    return "logits" if min(steps, default=0.0) < 0 else "probabilities"
+
+
+def _numbers(attributes: dict[str, Any], name: str) -> list[float]:
+    if (tensor := attributes.get(f"{name}_as_tensor")) is not None:
+        return numpy_helper.to_array(tensor).ravel().tolist()
+    return list(attributes.get(name, ()))
+
+
+def _holds_probabilities(fitted: Model, classifier: ModelProto, output: str, said: bool | None) -> bool:
+    """Say whether an output holds probabilities; raise if unknown, or if the calibrator disagrees."""
+    kind, reason = _evidence_for(classifier, output)
+    on_probabilities = fitted.record.fitted_on is not None and fitted.record.fitted_on.kind != "logits"
+    if said and kind == "logits":
+        raise InputError(
+            f"with from_probs the output must hold probabilities; {output!r} holds logits ({reason}). "
+            "Leave it out."
+        )
+    if said is not None:
+        return said
+    if kind == "probabilities" and not on_probabilities:
+        raise InputError(
+            f"the calibrator was fitted on logits, and {output!r} must hold the same; it holds probabilities "
+            f"({reason}).",
+            advice="Name an output with logits. If it was fitted on logarithms of probabilities, say so.",
+            remedy=Remedy("from_probs", (True,)),
+        )
+    if kind is None and on_probabilities:
+        raise InputError(
+            f"the calibrator was fitted on probabilities, and nothing in the classifier shows whether "
+            f"{output!r} holds probabilities or logits.",
+            remedy=Remedy("from_probs", (True, False)),
+        )
+    return kind == "probabilities"

@@ -7,7 +7,6 @@ the top keep their digits in float32 however large the logits are.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from onnx import ModelProto, checker, helper
@@ -20,7 +19,7 @@ from temperance.errors import InputError
 from temperance.files import atomic_file, check_writable
 from temperance.formulas.model import Model, axis_of_classes
 from temperance.inputs.validation import check_choice
-from temperance.onnx.graph import Array, Graph, OnnxOps
+from temperance.onnx.graph import Array, Graph
 
 IR_VERSION = 6  # the one that came with the oldest opset: onnxruntime reads it since 2019
 
@@ -38,7 +37,7 @@ def to_onnx(
     *,
     dim: int | None = None,
     output: str = "probabilities",
-    dtype: Any = "float32",
+    dtype: str = "float32",
     overwrite: bool = False,
 ) -> None:
     """Write a fitted calibrator as an ONNX model: `logits` (batch, K) in, `probabilities` (batch, K) out.
@@ -72,7 +71,8 @@ def to_onnx(
     >>> [output.name for output in onnx.load(path).graph.output]
     ['probabilities']
     """
-    fitted, kind, name = model_of(calibrator), _float_type(dtype), name_for(output)
+    check_choice("dtype", dtype, ("float32", "float64"))
+    fitted, kind, name = model_of(calibrator), np.dtype(dtype), name_for(output)
     check_writable(path, overwrite=overwrite)
     dim = axis_of_classes(fitted, dim)
     if dim not in (1, -1) or (dim == 1 and fitted.of_positions):
@@ -110,16 +110,6 @@ def name_for(output: str) -> str:
     return NAME_FOR[output]
 
 
-def _float_type(dtype: Any) -> np.dtype[Any]:
-    try:
-        kind = np.dtype(dtype)
-    except TypeError:
-        kind = np.dtype(object)
-    if kind not in (np.float32, np.float64):
-        raise InputError(f"dtype must be 'float32' or 'float64'; found {dtype!r}.")
-    return kind
-
-
 def _calibrate_pixels(fitted: Model, graph: Graph, logits: Array, name: str, output: str) -> None:
     """Add the nodes for logits (N, K, H, W), which are (rows, K) in between."""
     last, inner = graph.node("Transpose", logits, perm=[0, 2, 3, 1]), f"{graph.prefix}_rows"
@@ -130,12 +120,11 @@ def _calibrate_pixels(fitted: Model, graph: Graph, logits: Array, name: str, out
 
 def calibrate(fitted: Model, graph: Graph, logits: Array, name: str, output: str) -> None:
     """Add the nodes from logits to calibrated probabilities or logits, under this name."""
-    ops = OnnxOps(graph)
     arrays = {name: graph.constant(values) for name, values in fitted.arrays().items()}
-    n_columns = fitted.n_columns or ops.number_of_columns(logits)
+    n_columns = fitted.n_columns or graph.node("Gather", graph.node("Shape", logits), graph.constant(-1))
     if output == "probabilities":
-        logits = logits - ops.max(logits)
-    calibrated = fitted.with_arrays(arrays).calibrate(TensorRows(logits, n_columns, ops))
+        logits = logits - graph.max(logits)
+    calibrated = fitted.with_arrays(arrays).calibrate(TensorRows(logits, n_columns, graph))
     if output == "probabilities":
         graph.node("Softmax", calibrated, output=name, axis=-1)
     else:

@@ -33,7 +33,6 @@ from temperance.sklearn.folds import (
     check_target,
     choose_response,
     columns_of,
-    groups_for,
     is_number_of_folds,
     keep_known,
     known_classes,
@@ -247,12 +246,13 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
             )
         estimator = self._get_estimator()
         splitter = make_splitter(self.cv, y, groups)
-        for_split = groups_for(splitter, groups)
+        for_split = {} if groups is None else {"groups": groups}
         if _routing():
             metadata = fit_params if groups is None else fit_params | {"groups": groups}
             routed = process_routing(self, "fit", sample_weight=weights, **metadata)
             for_fit = dict(routed.estimator.fit)
-            for_split = for_split if is_number_of_folds(self.cv) else routed.splitter.split
+            if not is_number_of_folds(self.cv):
+                for_split = routed.splitter.split
         else:
             for_fit = fit_params | weights_for(estimator, weights, fit_params)
         splits = split_rows(splitter, X, y, for_split)

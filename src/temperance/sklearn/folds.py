@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from inspect import signature
 from numbers import Integral
 from typing import Any
 
@@ -84,12 +83,6 @@ def make_splitter(cv: Any, y: NDArray[Any], groups: Indices | None = None) -> An
     if groups is None:
         return StratifiedKFold(min(int(folds), largest))
     return StratifiedGroupKFold(min(int(folds), largest, len(np.unique(groups))))
-
-
-def groups_for(splitter: Any, groups: Indices | None) -> dict[str, Any]:
-    """Return the groups as an argument of the splitter, if it takes them."""
-    takes = groups is not None and "groups" in signature(splitter.split).parameters
-    return {"groups": groups} if takes else {}
 
 
 def split_rows(splitter: Any, X: Any, y: NDArray[Any], params: dict[str, Any]) -> list[Split]:

@@ -18,8 +18,8 @@ comparisons of classifiers over multiple data sets, JMLR 7, 2006.
 An improvement is a geometric mean over tasks of ratios to a reference, which treats a halved and a doubled
 score alike. The tasks of one data set share rows and often models, so a jackknife over whole data sets, each
 left out with all its tasks, gives the standard error of the mean log ratio. The interval is Student's, with
-the effective number of data sets, minus 1, as degrees of freedom. With fewer than five data sets the
-jackknife leaves out single tasks, and the interval is then for further tasks on the same data sets.
+the effective number of data sets, minus 1, as degrees of freedom. With fewer than five data sets there
+is no interval: it would be too wide to be useful.
 """
 
 from __future__ import annotations
@@ -40,9 +40,8 @@ from temperance.inputs.validation import check_choice
 from temperance.study.results import Better, Results, better_scores
 from temperance.study.tasks import TaskFile
 
-ALPHA = 0.05  # of the tests
-LEVEL = 1 - ALPHA  # of intervals
-MIN_DATASETS = 5  # to leave out one at a time: with fewer, the interval is too wide to be useful
+ALPHA = 0.05  # of the tests; an interval has the level 1 - ALPHA
+MIN_DATASETS = 5  # to leave out one at a time
 
 Over = Literal["tasks", "datasets"]
 """What to average over: tasks, or data sets, whose tasks then share one weight."""
@@ -79,11 +78,6 @@ class PairedScores:
     def left_out(self) -> list[TaskFile]:
         """The other tasks of the study."""
         return [task for task in self.studied if task.name not in self.means.index]
-
-    @property
-    def methods(self) -> tuple[str, ...]:
-        """Keys of the methods; the uncalibrated classifier, `none`, is the first."""
-        return tuple(self.means.columns)
 
     @property
     def losses(self) -> pd.DataFrame:
@@ -138,10 +132,8 @@ class Ranks:
         The ranked scores.
     over : "tasks" or "datasets"
         What the means average over.
-    methods : tuple of str
-        Methods by mean rank, the best first.
-    mean : array
-        The mean ranks.
+    mean : series
+        The mean rank of each method, the best first.
     statistic, p_value : float
         Friedman's test of the hypothesis that all methods are equal.
     critical_difference : float
@@ -154,14 +146,13 @@ class Ranks:
     --------
     >>> from temperance.study.results import example_results
     >>> ranks = rank_methods(example_results())
-    >>> dict(zip(ranks.methods, ranks.mean.tolist()))
+    >>> ranks.mean.to_dict()
     {'ts': 1.0, 'none': 2.0}
     """
 
     scores: PairedScores
     over: Over
-    methods: tuple[str, ...]
-    mean: Vector
+    mean: pd.Series
     statistic: float
     p_value: float
     critical_difference: float
@@ -194,9 +185,8 @@ def rank_methods(
     Examples
     --------
     >>> from temperance.study.results import example_results
-    >>> ranks = rank_methods(example_results())
-    >>> ranks.methods, ranks.mean, round(ranks.p_value, 3)
-    (('ts', 'none'), array([1., 2.]), 0.157)
+    >>> round(rank_methods(example_results()).p_value, 3)
+    0.157
     """
     check_choice("over", over, ("tasks", "datasets"))
     scores = pair_scores(results, metric, n, methods=methods, better=better)
@@ -205,11 +195,10 @@ def rank_methods(
         ranks = ranks.groupby(scores.dataset_of).mean().rank(axis="columns")
     blocks, k = ranks.shape
     mean = ranks.mean().sort_values(kind="stable")
-    names = tuple(mean.index)
     statistic, p_value = friedman(ranks.to_numpy())
     difference = critical_difference(k, blocks)
-    groups = _groups(names, mean.to_numpy(), difference) if p_value < ALPHA else (names,)
-    return Ranks(scores, over, names, mean.to_numpy(), statistic, p_value, difference, groups)
+    groups = _groups(mean, difference) if p_value < ALPHA else (tuple(mean.index),)
+    return Ranks(scores, over, mean, statistic, p_value, difference, groups)
 
 
 def friedman(ranks: Matrix) -> tuple[float, float]:
@@ -245,11 +234,11 @@ def critical_difference(methods: int, blocks: int, alpha: float = ALPHA) -> floa
     return float(quantile * np.sqrt(methods * (methods + 1) / (6 * blocks)))
 
 
-def _groups(names: Sequence[str], mean: Vector, difference: float) -> tuple[tuple[str, ...], ...]:
+def _groups(mean: pd.Series, difference: float) -> tuple[tuple[str, ...], ...]:
     """Return the longest runs of methods within the critical difference, in the order of ranks."""
-    ends = np.searchsorted(mean, mean + difference, side="right")
+    ends = mean.searchsorted(mean + difference, side="right")
     firsts = [i for i, end in enumerate(ends) if i == 0 or end > ends[i - 1]]
-    return tuple(tuple(names[i : ends[i]]) for i in firsts)
+    return tuple(tuple(mean.index[i : ends[i]]) for i in firsts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,8 +251,6 @@ class Improvements:
         The compared scores, on tasks whose reference score is positive and finite.
     reference : str
         The method that scores are divided by.
-    resampled : "tasks", "datasets" or None
-        What the jackknife leaves out; None for a single task, which has no interval.
     table : data frame
         One row per method: its `ratio`, the ends `low` and `high` of the 95% interval, nan where there is
         none, and the share of tasks that it is `better_on`.
@@ -278,7 +265,6 @@ class Improvements:
 
     scores: PairedScores
     reference: str
-    resampled: Over | None
     table: pd.DataFrame
 
     def improvement(self, ratio: pd.Series) -> pd.Series:
@@ -314,20 +300,19 @@ def mean_improvements(
     if to is not None and to != UNCALIBRATED and methods is not None and to not in methods:
         methods = [*methods, to]
     scores = pair_scores(results, metric, n, methods=methods, better=better)
-    reference = to or ("ts" if "ts" in scores.methods else UNCALIBRATED)
-    check_choice("to", reference, scores.methods)
+    reference = to or ("ts" if "ts" in scores.means else UNCALIBRATED)
+    check_choice("to", reference, tuple(scores.means))
     scores = _with_ratios(scores, reference)
     with np.errstate(divide="ignore", invalid="ignore"):  # scores of 0 have ratios of 0, infinite ones inf
         logs = np.log(scores.means.div(scores.means[reference], axis="index").to_numpy())
         ratio = np.exp(logs.mean(axis=0))
-    unit: Over = "datasets" if scores.datasets >= MIN_DATASETS else "tasks"
-    clusters = scores.dataset_of if unit == "datasets" else np.arange(len(scores.tasks))
-    has_interval = len(scores.tasks) > 1
-    low, high = _interval(logs, clusters) if has_interval else [logs[0] * np.nan] * 2
+    low = high = np.full(logs.shape[1], np.nan)
+    if scores.datasets >= MIN_DATASETS:
+        low, high = _interval(logs, scores.dataset_of)
     better_on = scores.losses.lt(scores.losses[reference], axis="index").mean().to_numpy()
     columns = {"ratio": ratio, "low": np.exp(low), "high": np.exp(high), "better_on": better_on}
-    table = pd.DataFrame(columns, pd.Index(scores.methods, name="method"))
-    return Improvements(scores, reference, unit if has_interval else None, table)
+    table = pd.DataFrame(columns, scores.means.columns)
+    return Improvements(scores, reference, table)
 
 
 def _with_ratios(scores: PairedScores, reference: str) -> PairedScores:
@@ -356,5 +341,5 @@ def _interval(logs: Matrix, clusters: Indices) -> tuple[Vector, Vector]:
     without_one = (summed.sum(axis=0) - summed) / (total.sum() - total)[:, None]
     error = np.sqrt(((without_one - mean) ** 2).sum(axis=0) * (1 - 1 / len(total)))
     effective = total.sum() ** 2 / (total**2).sum()
-    reach = np.where(finite, student.ppf((1 + LEVEL) / 2, effective - 1) * error, np.nan)
+    reach = np.where(finite, student.ppf(1 - ALPHA / 2, effective - 1) * error, np.nan)
     return mean - reach, mean + reach

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import tempfile
 from collections.abc import Sequence
 from functools import cached_property
@@ -13,6 +14,7 @@ import pandas as pd
 
 from temperance.calibrators import UNCALIBRATED
 from temperance.errors import InputError, guess
+from temperance.files import check_writable, write_atomically
 from temperance.inputs.validation import check_choice
 from temperance.study.protocol import METHODS, FitKey, Score, in_order
 from temperance.study.store import ResultStore
@@ -112,10 +114,11 @@ class Results:
         return means.reindex([task.name for task in self.tasks])
 
     def ratios(self, metric: str, n: int, to: str = "ts") -> pd.DataFrame:
-        """Return the means of tasks and methods divided by the means of one method; nan if undefined."""
+        """Return the means of methods divided by the means of one method, for the tasks with such ratios."""
         means = self.means(metric, n)
         its = means.get(to, pd.Series(np.nan, means.index))
-        return means.div(its.where((its > 0) & (its < np.inf)), axis="index")
+        has_ratio = (its > 0) & (its < np.inf)
+        return means[has_ratio].div(its[has_ratio], axis="index")
 
     def times(self) -> pd.DataFrame:
         """Return the number of fits, how they ended, and their times in seconds, per method."""
@@ -129,6 +132,26 @@ class Results:
     def failures(self) -> pd.DataFrame:
         """Return the fits that failed."""
         return self.scores[self.scores["nll"].isna()]
+
+    def export(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write every result, scores with all their digits; a name that ends in .csv.gz is compressed.
+
+        A failed fit has no scores, and a message with the reason. The ECE is a fraction. Times are in
+        seconds, to four digits, since further digits are noise, which does not compress.
+        """
+        name = Path(path).name
+        if not name.endswith((".csv", ".csv.gz")):
+            raise InputError(f"{path} must end in .csv or .csv.gz; found {''.join(Path(path).suffixes)!r}.")
+        check_writable(path, overwrite=overwrite)
+        times = {
+            column: self.scores[column].map(lambda seconds: float(f"{seconds:.4g}"))
+            for column in ("fit_seconds", "apply_seconds")
+        }
+        frame = self.scores.assign(converged=self.scores["converged"].astype(int), **times)
+        content = frame.to_csv(index=False, lineterminator="\n").encode()
+        # No time in the header, so that the same results give the same bytes.
+        packed = gzip.compress(content, mtime=0) if name.endswith(".gz") else content
+        write_atomically(path, packed, overwrite=overwrite)
 
     def choose_size(self, n: int | None) -> int:
         """Return the number of rows fitted to, by default the fewest; raise if there are no results."""

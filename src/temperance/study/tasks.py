@@ -27,10 +27,6 @@ _NEEDED = "as .npz with logits_val, labels_val, logits_test and labels_test, or 
 _SAMPLES_NAME = re.compile(r"samples_(.+)_\d{4}-\d\d-\d\dT[\d.-]+")
 
 
-class UnusableSamplesError(InputError):
-    """Samples of lm-evaluation-harness whose answers or labels cannot be read."""
-
-
 @dataclass(frozen=True)
 class TaskFile:
     """A task file and its content, named `dataset__model`; if one part is missing, both are the whole name.
@@ -131,8 +127,8 @@ def find_tasks(
     for file in files:
         try:
             tasks.append(_describe(file, options))
-        except UnusableSamplesError as error:
-            if file in named:
+        except InputError as error:
+            if file in named or not are_samples(open_members(file)):
                 raise
             skipped.append(error)
             warn_user(InputWarning(f"{error.where}: {error.fact}", "The file is skipped."))
@@ -202,9 +198,9 @@ def _describe_samples(path: Path, options: ReadOptions) -> TaskFile:
         n_rows, n_classes = open_rows(path).shape
     except InputError as error:  # a study has no other file with the labels
         advice = "Leave this file out, or drop the lines without one correct answer."
-        raise UnusableSamplesError(error.fact, advice=advice, where=error.where) from None
+        raise InputError(error.fact, advice=advice, where=error.where) from None
     if n_rows < 2:
-        raise InputError(f"{path} must have questions to fit and to test; found one question.")
+        raise InputError("must have questions to fit and to test; found one question.", where=str(path))
     usual = _SAMPLES_NAME.fullmatch(_stem(path))
     name = f"{usual[1]}__{path.parent.name}" if usual else _stem(path)
     halves = n_rows - n_rows // 2, n_rows // 2
