@@ -8,7 +8,7 @@ from scipy.special import softmax
 
 from temperance import InputError, TemperatureScaling, monitoring
 from temperance.monitoring.evidence import cumulate, evidence_of
-from temperance.monitoring.sums import BLOCK_LOGITS, allowed, sum_rows
+from temperance.monitoring.sums import BLOCK_LOGITS, allowed, share_of_rows, sum_labelled
 
 WEIGHTS = np.random.default_rng(0).uniform(0, 3, 400)
 
@@ -187,8 +187,11 @@ def unchanged(runs, checks):
 
 def ever_alarms(calibrator, weeks, with_groups):
     """Say whether one of the looks after each week reaches the alarm."""
-    model, limits = calibrator.model_, allowed(calibrator.model_)
-    sums = [sum_rows(model, limits, z, y, None, ids if with_groups else None)[2] for z, y, ids in weeks]
+    limits, sums = allowed(calibrator.model_), []
+    for z, y, ids in weeks:
+        groups = ids if with_groups else None
+        share = share_of_rows(len(y), None, groups)
+        sums.append(sum_labelled(calibrator.predict_proba(z), y, limits, share, groups))
     cumulated = cumulate(sums)
     looks = ([column[:end] for column in cumulated] for end in range(2, len(weeks) + 2))
     return any(evidence_of(look, limits.low, limits.high)[0] >= np.log(20) for look in looks)

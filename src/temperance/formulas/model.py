@@ -251,21 +251,16 @@ def apply_to_rows(
     model: Model,
     method: str,
     values: NDArray[Any] | BFloat16,
-    whole: NDArray[Any] | BFloat16 | None = None,
 ) -> AnyArray:
-    """Return the result of `method` for an array with one row per prediction and one column per class.
-
-    If the rows are part of a `whole`, messages count all of its invalid rows.
-    """
+    """Return the result of `method` for an array with one row per prediction and one column per class."""
     log = method == "transform"
     if _are_few_and_bounded(values):  # valid for sure: as little Python as possible, for a service
         return _compute(model, method, RowBlock(values, log=log, bounded=True))
     with prediction_slot(), np.errstate(all="ignore"):  # invalid rows are found after the pass
         mapped = map_rows(values, partial(_compute, model, method), log=log)
-    whole = values if whole is None else whole
-    check_peaks(whole, mapped.peak)
+    check_peaks(values, mapped.peak)
     if mapped.weighed is not None:
-        check_unmasked(whole, mapped.weighed, model.name, fits=False)
+        check_unmasked(values, mapped.weighed, model.name, fits=False)
     return mapped.result
 
 

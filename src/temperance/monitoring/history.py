@@ -25,6 +25,7 @@ from temperance.json_fields import (
     Field,
     check_flag,
     check_names,
+    check_object,
     check_text,
     number,
     parse_object,
@@ -123,12 +124,14 @@ def read_record(line: bytes) -> Record:
         if plain.pop("temperance_history", None) != VERSION:
             raise InputError(f"temperance_history must be {VERSION}")
         check_names("the line", plain, required=("predictions", "labelled"))
-        predictions, labelled = PredictionSums.read(plain.pop("predictions")), plain.pop("labelled")
-        return Record(
-            predictions=predictions,
-            labelled=None if labelled is None else LabelledSums.read(labelled, len(predictions.predicted)),
-            **read_fields(plain, FIELDS, "the line", only=True),
-        )
+        given, labelled = check_object(plain.pop("predictions"), "predictions"), plain.pop("labelled")
+        predicted = given.get("predicted")
+        n_classes = len(predicted) if isinstance(predicted, list) else 0
+        predictions = PredictionSums.read(given, "predictions", n_classes, counts="predicted")
+        if labelled is not None:
+            labelled = LabelledSums.read(labelled, "labelled", n_classes, counts="labels")
+        own = read_fields(plain, FIELDS, "the line", only=True)
+        return Record(predictions=predictions, labelled=labelled, **own)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from temperance.monitoring.change import INSPECT, KEEP, LABEL, WATCH, Change
-from temperance.monitoring.gaps import Gap
+from temperance.monitoring.change import INSPECT, KEEP, LABEL, WATCH, Change, Gap
 
 if TYPE_CHECKING:
     from temperance.monitoring.checks import Check
@@ -110,7 +109,7 @@ def _of_gaps(check: Check) -> Iterator[str]:
         low, high = check.gap_limits
         yield (
             f"Allowed are {points(low)} to {points(high)}: the gap at the fit, its uncertainty "
-            f"({round(check.limits.fit_rows):,} rows, two standard errors), and "
+            f"({round(check.limits.baseline.effective_rows):,} rows, two standard errors), and "
             f"{100 * check.tolerance:.3g} points of tolerance."
         )
 

@@ -13,7 +13,6 @@ from temperance.display import GapsDisplay
 from temperance.display.chart import WIDE, Axis, Chart, Intervals, Line, Mark, Rule, robust_limits
 from temperance.files import write_atomically
 from temperance.monitoring import Check
-from temperance.monitoring.gaps import gap_of
 from temperance.monitoring.history import Record
 from temperance.monitoring.words import e_value, points
 from temperance.report.markup import element, html_document, joined, table
@@ -75,14 +74,13 @@ def _row(number: int, record: Record) -> list[str]:
     sums = record.labelled
     if sums is None:
         return [name, date, f"{record.predictions.rows:,.0f}", "", "", "", "", record.action]
-    gap, low, high = gap_of(sums.rows, sums.residuals[0], sums.squares[0])
     return [
         name,
         date,
         f"{sums.rows:,.0f}",
         f"{100 * sums.confidence / sums.rows:.1f}",
         f"{100 * sums.accuracy:.1f}",
-        f"{points(gap)} ({points(low)} to {points(high)})",
+        f"{points(sums.gap.value)} ({points(sums.gap.low)} to {points(sums.gap.high)})",
         e_value(record.log_e),
         record.action,
     ]
@@ -113,8 +111,8 @@ def evidence_chart(check: Check, at: Indices) -> Chart:
 
 def gap_chart(check: Check, at: Indices) -> Chart:
     """Return confidence minus accuracy of the labelled checks, with intervals and limits."""
-    labelled = [sums for i in at if (sums := check.records[i].labelled) is not None]
-    gaps = 100 * np.array([gap_of(sums.rows, sums.residuals[0], sums.squares[0]) for sums in labelled])
+    labelled = [sums.gap for i in at if (sums := check.records[i].labelled) is not None]
+    gaps = 100 * np.array([(gap.value, gap.low, gap.high) for gap in labelled])
     low, high = (100 * limit for limit in check.gap_limits)
     tips = [
         f"{_told(check, i)}: {points(gap[0] / 100)} points" for i, gap in zip(at.tolist(), gaps, strict=True)
