@@ -18,7 +18,7 @@ from temperance.metrics.intervals import Estimate, distances, spread
 
 
 def verdict_of(recommended="ts", *, keeps_class=True, **methods):
-    return give_verdict(methods, Recommendation(recommended, ""), None, keeps_class=keeps_class)
+    return give_verdict(methods, Recommendation(recommended, ""), keeps_class=keeps_class)
 
 
 def test_a_clear_gain_is_better():
@@ -72,7 +72,7 @@ def test_nothing_is_better_without_reserve_if_the_test_still_fails(p_value, outc
 def test_the_choice_on_these_rows_is_told():
     methods = {"none": result(0.4), "ts": result(0.35, noise=0.01), "bayes": result(0.36)}
     among = Recommendation("ts", "", candidates=tuple(methods))
-    told = give_verdict(methods, among, None, keeps_class=True)
+    told = give_verdict(methods, among, keeps_class=True)
     assert (
         told.notes[-1] == "The method was chosen on the rows of these figures: they are slightly optimistic."
     )
@@ -81,7 +81,7 @@ def test_the_choice_on_these_rows_is_told():
 def test_the_alternative_is_told_with_its_own_numbers():
     biased = result(0.3, said=0.88, right=0.88, changed_share=0.12)
     methods = {"none": result(0.4, right=0.83), "ts": result(0.39, calibration_error=0.0123), "b": biased}
-    told = give_verdict(methods, Recommendation("b", "", "ts"), None, keeps_class=False)
+    told = give_verdict(methods, Recommendation("b", "", "ts"), keeps_class=False)
     words = "If all predictions must stay the same, calibrate with ts (log loss 0.3900, ECE 1.23%)."
     assert told.predictions_in_words.endswith(words)
     assert told.to_dict()["alternative_scores"]["nll"] == pytest.approx(0.39)
@@ -189,7 +189,8 @@ def test_the_error_of_a_paired_calibration_error_is_that_of_resamples():
         probs = np.stack([values, 1 - values], axis=1)
         scores = {"ece": Estimate(ece(probs, ~correct * 1), 0, 1), "accuracy": Estimate(0.5, 0, 1)}
         evaluation = Evaluation(scores, n_rows, 2, 15, 0.95, 1)
-        return MethodResult("m", None, 1, evaluation, -np.log(values), values, correct, 0.0, 0.0, ())
+        share = np.full(n_rows, 1 / n_rows)
+        return MethodResult("m", None, 1, evaluation, -np.log(values), values, correct, share, 0.0, 0.0, ())
 
     gain = verdict_of(none=judged(confidence), ts=judged(milder)).ece_gain
     drawn = []

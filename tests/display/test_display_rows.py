@@ -59,8 +59,7 @@ def test_differences_are_means_over_the_same_rows(comparison):
     reference = comparison.results[display.methods[0]]
     for at, name in enumerate(display.methods):
         rows = comparison.results[name].row_nll - reference.row_nll
-        share = np.full(len(rows), 1 / len(rows))
-        interval = Difference.of_nll(comparison.results[name], reference, share).interval(0.95)
+        interval = Difference.of_nll(comparison.results[name], reference).interval(0.95)
         half = 1.96 * rows.std(ddof=1) / np.sqrt(len(rows))
         assert display.value[at] == pytest.approx(rows.mean(), abs=1e-12)
         assert display.low[at] == pytest.approx(interval.low, abs=1e-12)

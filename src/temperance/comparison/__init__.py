@@ -31,6 +31,7 @@ from temperance.comparison.rows import (
     predict,
 )
 from temperance.comparison.verdict import Verdict
+from temperance.core.arrays import Indices, Vector
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError, InputWarning
 from temperance.inputs.containers import check_column_names, column_names
@@ -180,7 +181,7 @@ def compare(
     settings = {"bins": bins, "confidence": confidence, "draws": draws, "random_state": random_state}
     comparison = Comparison(
         results,
-        recommend(results, test.weights, candidates, None if fold is None else folds, test.labels),
+        recommend(results, candidates, test.labels),
         evaluated_on,
         val,
         test,
@@ -251,17 +252,17 @@ class _Evaluation:
         return LogitRows(self.test.logits).top
 
     @cached_property
-    def buffer(self) -> NDArray[np.float64]:
-        """The probabilities of one method after the other: new memory takes as long as the softmax."""
-        return np.empty(self.test.logits.shape)
+    def share(self) -> Vector:
+        """The weights of the test rows, which sum to 1."""
+        weights = np.ones(len(self.test)) if self.test.weights is None else self.test.weights
+        share: Vector = weights / weights.sum()
+        return share
 
     @cached_property
-    def pseudo_error(self) -> Predictions:
-        """The test rows with wrong labels, as the classifier finds them likely, and the chance of each."""
-        probs, weights = predict(None, self.test.logits, self.buffer), self.test.weights
-        return Predictions(
-            probs, self.test.labels, np.ones(len(probs)) if weights is None else weights
-        ).pseudo_error
+    def pseudo_error(self) -> tuple[Indices, Vector]:
+        """A wrong label of each test row, as the classifier finds it likely, and the chance of the row."""
+        found = Predictions(predict(None, self.test.logits), self.test.labels, self.share).pseudo_error
+        return found.labels, found.weight
 
     def results(
         self,
@@ -294,7 +295,6 @@ class _Evaluation:
             raise InputError(
                 "rows with masked classes (-inf) need a method whose supports_masked_classes is true"
             )
-        wrong = self.pseudo_error  # first, since it needs the memory of the probabilities
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             warnings.simplefilter("ignore", InputWarning)  # the comparison has already warned once
@@ -304,17 +304,16 @@ class _Evaluation:
             if isinstance(calibrator, Calibrator) and self.val.class_names is not None:
                 calibrator.model_ = record_source(calibrator.model_, None, self.val.class_names)
             if method is None or self.fold is None:
-                probs = predict(calibrator, self.test.logits, self.buffer)
+                probs = predict(calibrator, self.test.logits)
             else:
-                probs = self.buffer
+                probs = np.empty(self.test.logits.shape)
                 for held in range(self.fold.max() + 1):
                     rows = np.flatnonzero(self.fold == held)
                     fitted = fit_method(method, self.val, self.fold == held)
                     probs[rows] = predict(fitted, self.val.logits[rows])
-        labels, weights = self.test.labels, self.test.weights
-        judged = check_rows(probs, labels, weights, groups=self.test.groups, by=self.test.by)
-        scores = self.scorer.evaluate(judged)
-        scores = replace(scores, of_first_axis=self.of_first_axis)
+        labels, (wrong, chance) = self.test.labels, self.pseudo_error
+        judged = check_rows(probs, labels, self.test.weights, groups=self.test.groups, by=self.test.by)
+        scores = replace(self.scorer.evaluate(judged), of_first_axis=self.of_first_axis)
         top = probs.argmax(axis=1)
         # A method that keeps the class changes no decision, even if two probabilities round to the same
         # number.
@@ -327,10 +326,12 @@ class _Evaluation:
             row_nll=label_nll(probs, labels),
             confidence=probs[np.arange(len(probs)), top],
             correct=top == labels,
-            changed_share=0.0 if keeps_class else float(np.average(top != self.own_class, weights=weights)),
+            share=self.share,
+            changed_share=0.0 if keeps_class else float(self.share @ (top != self.own_class)),
             seconds=seconds,
             warnings=tuple(dict.fromkeys(str(warning.message) for warning in caught)),
             class_reliability=class_reliability(probs, self.test, self.scorer.bins),
-            pseudo_nll=(label_nll(probs, wrong.labels), wrong.weight),
+            pseudo_nll=(label_nll(probs, wrong), chance),
             groups=self.test.groups,
+            folds=None if self.fold is None else int(self.fold.max()) + 1,
         )

@@ -10,13 +10,11 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from temperance.calibrators import UNCALIBRATED
 from temperance.core.arrays import Indices, Vector
 from temperance.core.ece_loss import assign_bins, equal_width_edges
 from temperance.metrics.intervals import Estimate, PseudoRow, distances, spread
@@ -65,20 +63,20 @@ class Difference:
         return cls(value, *spread(rows - value, share, centred, groups))
 
     @classmethod
-    def of_nll(
-        cls, before: MethodResult, after: MethodResult, share: Vector, folds: int | None = None
-    ) -> Difference:
+    def of_nll(cls, before: MethodResult, after: MethodResult) -> Difference:
         """Return how much lower the NLL of the second method is.
 
-        With `folds`, the rows are out of fold. The fits of a cross-validation differ from the fit to all
+        If the rows are out of fold, the fits of a cross-validation differ from the fit to all
         rows, and share rows: the variance of a gain is 1 + folds / (folds - 1) times the variance that its
         rows show (Nadeau and Bengio, 2003).
         """
         pseudo = None
         if before.pseudo_nll is not None and after.pseudo_nll is not None:
             pseudo = before.pseudo_nll[0] - after.pseudo_nll[0], before.pseudo_nll[1]
-        found = cls.of(before.row_nll - after.row_nll, share, pseudo, before.groups)
-        return found if folds is None else replace(found, error=found.error * np.sqrt(2 + 1 / (folds - 1)))
+        found = cls.of(before.row_nll - after.row_nll, before.share, pseudo, before.groups)
+        if before.folds is None:
+            return found
+        return replace(found, error=found.error * np.sqrt(2 + 1 / (before.folds - 1)))
 
     def interval(self, confidence: float) -> Estimate:
         """Return the interval, with the skewness of the rows taken into account."""
@@ -86,24 +84,16 @@ class Difference:
         return Estimate(self.value, self.value - below * self.error, self.value + above * self.error)
 
 
-def shares(results: Mapping[str, MethodResult], weights: Vector | None) -> Vector:
-    """Return the weights of the rows, which sum to 1."""
-    given = np.ones(len(results[UNCALIBRATED].row_nll)) if weights is None else weights
-    share: Vector = given / given.sum()
-    return share
-
-
-def ece_gain(before: MethodResult, after: MethodResult, share: Vector) -> Difference:
+def ece_gain(before: MethodResult, after: MethodResult) -> Difference:
     """Return how much lower the calibration error of the second method is."""
-    bins = before.scores.bins
-    gains = _gaps(before, share, bins) - _gaps(after, share, bins)
-    return Difference.of(gains, share, groups=before.groups)
+    return Difference.of(_gaps(before) - _gaps(after), before.share, groups=before.groups)
 
 
-def _gaps(result: MethodResult, share: Vector, bins: int) -> Vector:
+def _gaps(result: MethodResult) -> Vector:
     """Return one number per row, whose mean is the calibration error in bins of equal width."""
+    bins = result.scores.bins
     residual = result.correct - result.confidence
     index = assign_bins(result.confidence, equal_width_edges(bins, result.confidence.dtype))
-    sums = np.bincount(index, residual * share, bins)
+    sums = np.bincount(index, residual * result.share, bins)
     gaps: Vector = np.sign(sums)[index] * residual
     return gaps

@@ -47,6 +47,8 @@ class MethodResult:
         All metrics on the test rows, or out of fold.
     row_nll, confidence, correct : arrays of shape (N,)
         NLL and confidence of each of these rows, and whether its prediction is correct.
+    share : array of shape (N,)
+        The weights of these rows, which sum to 1.
     changed_share : float
         Share of these rows, by weight, whose predicted class differs from the classifier's.
     seconds : float
@@ -59,6 +61,8 @@ class MethodResult:
         NLL of a wrong label of each of these rows, the same for all methods, and the chance of the row.
     groups : array of shape (N,), or None
         The group of each of these rows.
+    folds : int or None
+        The number of folds, if these rows are out of fold.
 
     Examples
     --------
@@ -78,12 +82,19 @@ class MethodResult:
     row_nll: Vector
     confidence: Vector
     correct: NDArray[np.bool_]
+    share: Vector
     changed_share: float
     seconds: float
     warnings: tuple[str, ...]
     class_reliability: Mapping[int, Reliability] = field(default_factory=dict)
     pseudo_nll: PseudoRow | None = None
     groups: Indices | None = None
+    folds: int | None = None
+
+    @property
+    def nll(self) -> float:
+        """The mean NLL of these rows, by weight."""
+        return float(self.row_nll @ self.share)
 
     @property
     def accuracy(self) -> float:
@@ -205,10 +216,8 @@ class Comparison:
         return give_verdict(
             self.results,
             self.recommendation,
-            self.judged.weights,
             keeps_class=method is None or method.keeps_class,
             floor=self.floor,
-            folds=self.settings.get("folds"),
         )
 
     @property

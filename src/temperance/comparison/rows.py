@@ -124,7 +124,7 @@ class LabelledRows:
         return not bool(np.isfinite(rows.mean()).all())
 
 
-def predict(calibrator: Any, logits: Values, out: Matrix | None = None) -> Matrix:
+def predict(calibrator: Any, logits: Values) -> Matrix:
     """Return probabilities in float64: in float32, the true class of a confident error can underflow to 0.
 
     Our calibrators see some rows at a time, so that no copy of all logits is made. Others see all at once,
@@ -132,7 +132,7 @@ def predict(calibrator: Any, logits: Values, out: Matrix | None = None) -> Matri
     """
     is_ours = calibrator is None or isinstance(calibrator, Calibrator)
     n_rows, n_classes = logits.shape
-    out = np.empty(logits.shape) if out is None else out
+    out = np.empty(logits.shape)
     for part in row_slices(n_rows, max(1, BLOCK_LOGITS // n_classes) if is_ours else n_rows):
         wide = np.asarray(widened(logits[part]), np.float64)
         probs = LogitRows(wide).softmax(1.0) if calibrator is None else calibrator.predict_proba(wide)

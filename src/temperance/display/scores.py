@@ -9,7 +9,7 @@ import numpy as np
 
 from temperance.calibrators import method_style
 from temperance.comparison import Comparison
-from temperance.comparison.differences import Difference, shares
+from temperance.comparison.differences import Difference
 from temperance.core.arrays import Vector
 from temperance.display.base import Display
 from temperance.display.chart import (
@@ -58,14 +58,8 @@ class DifferencesDisplay(Display):
     @classmethod
     def from_comparison(cls, comparison: Comparison) -> Self:
         """Use all methods."""
-        share = shares(comparison.results, comparison.judged.weights)
-        ordered = sorted(comparison.results.values(), key=lambda result: float(result.row_nll @ share))
-        found = [
-            Difference.of_nll(result, ordered[0], share, comparison.settings.get("folds")).interval(
-                comparison.confidence
-            )
-            for result in ordered
-        ]
+        ordered = sorted(comparison.results.values(), key=lambda result: result.nll)
+        found = [Difference.of_nll(result, ordered[0]).interval(comparison.confidence) for result in ordered]
         value, low, high = (np.array([getattr(e, end) for e in found]) for end in ("value", "low", "high"))
         return cls(tuple(one.method for one in ordered), value, low, high, comparison.recommended)
 

@@ -20,7 +20,7 @@ import temperance
 from temperance import display
 from temperance.calibrators import CALIBRATORS, UNCALIBRATED
 from temperance.comparison import Comparison, LearningCurve, MethodResult, Verdict
-from temperance.comparison.differences import Difference, shares
+from temperance.comparison.differences import Difference
 from temperance.comparison.result import MIN_ROWS
 from temperance.comparison.table import MINUS, numbers
 from temperance.comparison.verdict import Outcome
@@ -172,7 +172,7 @@ def _gap(results: Sequence[MethodResult], level: str) -> Markup:
 
 def _gap_of_positives(results: Sequence[MethodResult], comparison: Comparison, level: str) -> Markup:
     """Return the tile of the mean probability of the second of two classes minus its base rate."""
-    share = shares(comparison.results, comparison.judged.weights)
+    share = results[0].share
     positive = comparison.judged.labels == 1
     # A row that is correct has its confidence in its label.
     given = [np.where(one.correct == positive, one.confidence, 1 - one.confidence) for one in results]
