@@ -169,11 +169,8 @@ def open_history(path: str | Path | None) -> Iterator[History]:
         return
     given = Path(path)
     check_writable(given, overwrite=True)
-    is_new = not given.exists()
     with given.open("a+b", buffering=0) as file:
         _lock(file)
-        if is_new:
-            _sync_folder(given)
         file.seek(0)
         content = file.read() or b""
         records, torn = _read(content, given)
@@ -198,16 +195,6 @@ def _lock(file: BinaryIO) -> None:
                 raise
         else:
             return
-
-
-def _sync_folder(path: Path) -> None:
-    """Make sure that the directory entry of a new file is also on disk."""
-    if os.name == "posix":
-        folder = os.open(path.resolve().parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def _read(content: bytes, path: Path) -> tuple[tuple[Record, ...], tuple[int, ...]]:
