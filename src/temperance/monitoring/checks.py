@@ -349,7 +349,7 @@ def check(
         date=utc_now(),
         name=name,
         rows_digest=_digest_of_rows(values),
-        labels_digest="" if columns is None else _sha256(columns.astype("<i8")),
+        labels_digest="" if columns is None else _digest_of_labels(columns),
         groups=together is not None,
         tolerance=limits.tolerance,
         alpha=float(alpha),
@@ -365,8 +365,8 @@ def check(
             _check_same(pending, record, past.path)
         alike = [record for record in past.records if record.rows_digest == pending.rows_digest]
         if alike and (pending.name or _differ(values)):
-            before = next((record for record in alike if _has_same_rows(pending, record)), None)
-            if before is not None:
+            same = (record for record in alike if _has_same_rows(pending, record))
+            if (before := next(same, None)) is not None:
                 found = _judge(model, limits, pending, past.records)
                 (own,) = recent_gaps([before], 0, limits) if pending.labelled is not None else (None,)
                 return replace(
@@ -408,15 +408,15 @@ def _warn_of_rows(
         warn_user(InputWarning(fact, "A fit describes its own rows best: pass other rows."))
 
 
-def _sha256(array: NDArray[Any]) -> str:
-    return f"sha256:{hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()}"
-
-
 def _digest_of_rows(values: NDArray[Any] | BFloat16) -> str:
     digest = hashlib.sha256(np.array(values.shape, "<i8").tobytes())
     for z, *_ in read_blocks(values):
         digest.update((z.astype("<f8") + 0.0).tobytes())  # -0.0 + 0.0 = 0.0
     return f"sha256:{digest.hexdigest()}"
+
+
+def _digest_of_labels(columns: Indices) -> str:
+    return f"sha256:{hashlib.sha256(columns.astype('<i8').tobytes()).hexdigest()}"
 
 
 def _digest_of_model(model: Model) -> str:
