@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from temperance.comparison.result import MethodResult
+from temperance.comparison.method_result import MethodResult
 from temperance.metrics import Evaluation
 from temperance.metrics.calibration_tests import CalibrationTest
 from temperance.metrics.intervals import Estimate

@@ -3,7 +3,7 @@
 import pytest
 
 from temperance import compare
-from temperance.comparison.differences import Difference
+from temperance.comparison.method_result import Difference
 from temperance.data import simulate
 
 

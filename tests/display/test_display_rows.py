@@ -5,7 +5,7 @@ import pytest
 
 from temperance import InputError, metrics
 from temperance.comparison import LearningCurve
-from temperance.comparison.differences import Difference
+from temperance.comparison.method_result import Difference
 from temperance.display import (
     DifferencesDisplay,
     LearningCurveDisplay,

@@ -21,8 +21,9 @@ from temperance.calibrators.estimator import Calibrator
 from temperance.calibrators.external_methods import Methods, find_methods
 from temperance.calibrators.fit_record import record_source
 from temperance.comparison.learning_curve import LearningCurve, learning_curve
+from temperance.comparison.method_result import MethodResult, class_reliability
 from temperance.comparison.recommendation import DEFAULT_METHODS, recommend
-from temperance.comparison.result import Comparison, MethodResult, class_reliability
+from temperance.comparison.result import Comparison
 from temperance.comparison.rows import (
     LabelledRows,
     check_test_rows_are_new,

@@ -20,17 +20,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from temperance.calibrators import UNCALIBRATED
-from temperance.comparison.differences import Difference, ece_gain
+from temperance.comparison.method_result import Difference, MethodResult, ece_gain
 from temperance.core.arrays import Indices
 from temperance.errors import percent
-
-if TYPE_CHECKING:
-    from temperance.comparison.result import MethodResult
 
 DEFAULT = "bayes"
 DEFAULT_METHODS = ("ts", DEFAULT, "bayes-bias")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from temperance.calibrators import UNCALIBRATED
-from temperance.comparison.differences import Difference
+from temperance.comparison.method_result import Difference
 from temperance.metrics import METRICS
 
 if TYPE_CHECKING:

@@ -20,19 +20,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from temperance.calibrators import UNCALIBRATED
-from temperance.comparison.differences import Difference, ece_gain
+from temperance.comparison.method_result import Difference, MethodResult, ece_gain
+from temperance.comparison.recommendation import Recommendation
 from temperance.errors import percent
 from temperance.metrics.calibration_tests import LEVEL
 from temperance.metrics.intervals import Estimate
-
-if TYPE_CHECKING:
-    from temperance.comparison.recommendation import Recommendation
-    from temperance.comparison.result import MethodResult
 
 
 class Outcome(StrEnum):

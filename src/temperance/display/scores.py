@@ -9,7 +9,7 @@ import numpy as np
 
 from temperance.calibrators import method_style
 from temperance.comparison import Comparison
-from temperance.comparison.differences import Difference
+from temperance.comparison.method_result import Difference
 from temperance.core.arrays import Vector
 from temperance.display.base import Display
 from temperance.display.chart import (

@@ -20,8 +20,7 @@ import temperance
 from temperance import display
 from temperance.calibrators import CALIBRATORS, UNCALIBRATED
 from temperance.comparison import Comparison, LearningCurve, MethodResult, Verdict
-from temperance.comparison.differences import Difference
-from temperance.comparison.result import MIN_ROWS
+from temperance.comparison.method_result import MIN_ROWS, Difference
 from temperance.comparison.table import MINUS, numbers
 from temperance.comparison.verdict import Outcome
 from temperance.decisions import Automation, find_rule
