@@ -35,7 +35,7 @@ from temperance.comparison.verdict import Verdict
 from temperance.core.arrays import Indices, Vector
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError, InputWarning
-from temperance.inputs.containers import check_column_names, column_names
+from temperance.inputs.containers import check_column_names, column_names, open_labelled
 from temperance.inputs.validation import check_number, warn_of_probabilities
 from temperance.metrics.bootstrap import DRAWS
 from temperance.metrics.decomposition import random_folds
@@ -145,23 +145,15 @@ def compare(
     candidates = named if len(named) == len(chosen) else {*DEFAULT_METHODS, *named}
     if (test_logits is None) != (test_labels is None):
         raise InputError("test_logits and test_labels must be given together; found one of them.")
-    axes: dict[str, Any] = {"dim": dim, "ignore_index": ignore_index}
-    val = LabelledRows.open(
-        val_logits,
-        val_labels,
-        sample_weight,
-        classes=classes,
-        positions=positions,
-        groups=groups,
-        by=by if test_labels is None else None,
-        **axes,
-    )
+    axes: dict[str, Any] = {"classes": classes, "dim": dim, "ignore_index": ignore_index}
+    own_by = by if test_labels is None else None
+    opened = open_labelled(val_logits, val_labels, sample_weight, groups=groups, by=own_by, **axes)
+    val = LabelledRows.of(opened, positions=positions)
     test, fold, evaluated_on = val, None, "the test set"
     if test_labels is not None:
-        test = _open_test(
-            *(val, val_logits, test_logits, test_labels),
-            {"classes": classes, "groups": test_groups, "by": by} | axes,
-        )
+        opened = open_labelled(test_logits, test_labels, groups=test_groups, by=by, **axes)
+        test = LabelledRows.of(opened, positions=positions)
+        _check_test(val, val_logits, test, test_logits)
     elif test_groups is not None:
         raise InputError("test_groups must come with test_logits, which are missing. Pass groups.")
     else:
@@ -201,22 +193,18 @@ def _with_curve(comparison: Comparison, progress: Progress) -> Comparison:
     )
 
 
-def _open_test(
-    val: LabelledRows, val_logits: Any, test_logits: Any, test_labels: Any, options: dict[str, Any]
-) -> LabelledRows:
-    """Open the test rows, which must have the classes of the validation rows and differ from these rows."""
+def _check_test(val: LabelledRows, val_logits: Any, test: LabelledRows, test_logits: Any) -> None:
+    """Raise unless the test rows have the classes of the validation rows and differ from these rows."""
     names = column_names(val_logits)
     if names is not None and not val.positions:
         columns = "val_logits.column_names" if hasattr(val_logits, "column_names") else "val_logits.columns"
         check_column_names(names, test_logits, argument="test_logits", names=columns)
-    test = LabelledRows.open(test_logits, test_labels, positions=val.positions, **options)
     if test.logits.shape[1] != val.logits.shape[1] and not val.positions:
         raise InputError(
             "val_logits and test_logits must have the same classes, one column each; found "
             f"{val.logits.shape[1]} and {test.logits.shape[1]}. Pass the rows of one classifier."
         )
     check_test_rows_are_new(val.logits, test.logits)
-    return test
 
 
 def _choose_methods(given: Methods | str | None) -> tuple[dict[str, Method], set[str]]:

@@ -46,6 +46,7 @@ from temperance.display.chart import (
     shorten,
 )
 from temperance.display.map import has_map
+from temperance.inputs.containers import open_labelled
 from temperance.inputs.validation import check_labelled_rows
 from temperance.metrics.bins import check_bins
 from temperance.metrics.predictions import check_fraction, check_integer
@@ -236,7 +237,7 @@ class TemperatureDisplay(BestTemperatures):
         """
         bins, level = check_bins(bins, strategy), check_fraction("level", level)
         fits = with_temperature(calibrators)
-        labelled = LabelledRows.open(logits, labels, sample_weight)
+        labelled = LabelledRows.of(open_labelled(logits, labels, sample_weight))
         index, rows = weighted_rows(labelled), as_rows(labelled)
         entropy = log_normalised_entropy(rows)
         order = index[np.argsort(entropy[index], kind="stable")]
@@ -399,7 +400,10 @@ class ClassTemperatureDisplay(BestTemperatures):
             Largest number of classes to show.
         """
         most, level = check_integer("most", most, 1), check_fraction("level", level)
-        fits, labelled = with_temperature(calibrators), LabelledRows.open(logits, labels, sample_weight)
+        fits, labelled = (
+            with_temperature(calibrators),
+            LabelledRows.of(open_labelled(logits, labels, sample_weight)),
+        )
         index, rows = weighted_rows(labelled), as_rows(labelled)
         single = single_temperature(rows, labelled.weights)
         own = labelled.labels[index]
