@@ -116,13 +116,9 @@ class Comparison:
     def heading(self) -> str:
         """What the numbers are from."""
         first = self.results[UNCALIBRATED].scores
-        size = f"{first.n_rows:,} rows{self._groups}, {first.n_classes:,} classes"
+        groups = "" if first.n_groups is None else f" in {first.n_groups:,} groups"
+        size = f"{first.n_rows:,} rows{groups}, {first.n_classes:,} classes"
         return f"Evaluated on {self.evaluated_on}: {size}. ECE with {first.bins} bins."
-
-    @property
-    def _groups(self) -> str:
-        n_groups = self.judged.n_groups
-        return "" if n_groups is None else f" in {n_groups:,} groups"
 
     def __str__(self) -> str:
         """Return the answer, the table, and why."""

@@ -336,14 +336,15 @@ def check(
     )
     if beside.kept is not None:
         values = values[beside.kept]
-    columns = None if labels is None else check_labels(beside.labels, *values.shape, names)
-    weights, together = check_sample_weight(beside.weights, len(values)), beside.groups
+    n_rows, n_classes = values.shape
+    columns = None if labels is None else check_labels(beside.labels, n_rows, n_classes, names)
+    weights, together = check_sample_weight(beside.weights, n_rows), beside.groups
     if together is not None:  # a group can be ignored as a whole
         together = np.unique(together, return_inverse=True)[1]
     _warn_of_rows(model, values, columns, together)
 
     probs = apply_to_rows(model, "predict_proba", values)
-    share = share_of_rows(len(values), weights, together)
+    share = share_of_rows(n_rows, weights, together)
     pending = Record(
         calibrator=_digest_of_model(model),
         date=utc_now(),
@@ -388,7 +389,7 @@ def check(
         past.add(record)
         return replace(
             found,
-            equal_logits=others[0] if others and len(values) >= MIN_RECOGNISED else None,
+            equal_logits=others[0] if others and n_rows >= MIN_RECOGNISED else None,
             torn_lines=past.torn_lines,
             by_group=by_group,
             records=(*past.records, record),

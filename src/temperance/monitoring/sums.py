@@ -305,10 +305,16 @@ def sum_predictions(probs: Floats, baseline: Baseline, share: Vector | None = No
             order = np.argsort(values)
             counts = np.append(0.0, np.cumsum(one[order]))
             up_to.append(counts[np.searchsorted(values[order], end, side="right")])
-        predicted = np.bincount(probs[block].argmax(axis=1), one, probs.shape[1])
-        predicted = _by_class(predicted, len(baseline.predicted_counts))
+        tops = np.bincount(probs[block].argmax(axis=1), one, probs.shape[1])
         parts.append(
-            PredictionSums(0.0, predicted, *up_to, float(one @ said), float(one @ (said * (1 - said))))
+            PredictionSums(
+                rows=0.0,  # counted once for all blocks
+                predicted=_by_class(tops, len(baseline.predicted_counts)),
+                confidence=up_to[0],
+                entropy=up_to[1],
+                said=float(one @ said),
+                variance=float(one @ (said * (1 - said))),
+            )
         )
     return replace(reduce(add, parts), rows=_counted(float(share.sum())))
 
@@ -343,7 +349,7 @@ def sum_labelled(
             staked, stakes = each[:0], one[:0]
         parts.append(
             LabelledSums(
-                rows=0.0,
+                rows=0.0,  # counted once for all blocks
                 confidence=float(one @ np.minimum(p.max(axis=1), 1.0).astype(np.float64)),
                 probabilities=_by_class(one @ p.astype(np.float64), n_classes),
                 labels=_by_class(np.bincount(y, one, p.shape[1]), n_classes),
@@ -355,12 +361,12 @@ def sum_labelled(
             )
         )
     found = replace(reduce(add, parts), rows=_counted(float(share.sum())))
-    if of_groups is None:
+    if groups is None or of_groups is None:
         return found
-    stakes = np.bincount(groups, share)
-    means, stakes = of_groups[stakes > 0] / stakes[stakes > 0, None], stakes[stakes > 0]
-    capitals = log_growth(means, limits.low, limits.high, stakes)
-    return replace(found, squares=stakes @ means**2, capitals=capitals)
+    total = np.bincount(groups, share).astype(np.float64)
+    means, total = of_groups[total > 0] / total[total > 0, None], total[total > 0]
+    capitals = log_growth(means, limits.low, limits.high, total)
+    return replace(found, squares=total @ means**2, capitals=capitals)
 
 
 def _blocks(probs: Floats) -> list[slice]:
