@@ -22,7 +22,7 @@ from coverage_page import tables
 from coverage_worlds import BINS, NLL_GAIN, SCENARIOS, draw, draw_labels, true_values
 from generated_blocks import fill_blocks
 
-from temperance.comparison.differences import Difference
+from temperance.comparison.method_result import Difference
 from temperance.metrics import METRICS
 from temperance.metrics.bootstrap import DRAWS
 from temperance.metrics.evaluation import Scorer

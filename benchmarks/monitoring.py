@@ -25,9 +25,8 @@ from scipy.special import softmax
 
 from temperance import make_calibrator
 from temperance.data import simulate
-from temperance.monitoring.change import action_for, estimate_change
+from temperance.monitoring.change import action_for, estimate_change, recent_gaps
 from temperance.monitoring.evidence import cumulate, evidence_of
-from temperance.monitoring.gaps import recent_gaps
 from temperance.monitoring.shift import compare_with_baseline
 from temperance.monitoring.sums import (
     LabelledSums,

@@ -142,7 +142,7 @@ def choice(case: Case, policy: str) -> str:
     """Return the method that a policy uses."""
     if policy != POLICIES[0]:
         return policy.removeprefix("always ")
-    return recommend(case.results, None, folds=case.folds).method
+    return recommend(case.results).method
 
 
 def main() -> None:

@@ -10,7 +10,16 @@ import pandas
 import pytest
 import torch
 
-from temperance import InputError, compare, load, logits_from_probs, make_calibrator, metrics, monitoring
+from temperance import (
+    InputError,
+    automate,
+    compare,
+    load,
+    logits_from_probs,
+    make_calibrator,
+    metrics,
+    monitoring,
+)
 from temperance.calibrators.label_shift import frequency_changes
 from temperance.core.logit_rows import LogitRows
 from temperance.data import open_rows, simulate
@@ -169,6 +178,8 @@ def test_every_command_uses_the_classes_that_python_uses(case, name, run):
     found = monitoring.check(cal, new_logits, np.array(new_labels), name=new, history="python.jsonl")
     assert told["words"] == found.to_dict()["words"]
     assert Path("checks.jsonl").read_text() == Path("python.jsonl").read_text()
+    told = run("automate", "cal.json", new, *read, "--max-error", "0.4", "--json").json
+    assert told["curve"] == automate(probs, new_columns, 0.4).to_dict()["curve"]
     told = run("adapt", "cal.json", new, *read, "-o", "adapted.json", "--json").json
     assert told["classes"] == [vars(one) for one in frequency_changes(cal.adapt(new_logits).model_)]
     told = run("compare", val, new, *read, "-m", "ts", "--json").json

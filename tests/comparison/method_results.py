@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from temperance.comparison.result import MethodResult
+from temperance.comparison.method_result import MethodResult
 from temperance.metrics import Evaluation
 from temperance.metrics.calibration_tests import CalibrationTest
 from temperance.metrics.intervals import Estimate
@@ -31,6 +31,7 @@ def method_result(
         row_nll=nll + noise * np.sqrt(N_ROWS) * NOISE,
         confidence=np.full(N_ROWS, said),
         correct=np.arange(N_ROWS) < right * N_ROWS,
+        share=np.full(N_ROWS, 1 / N_ROWS),
         changed_share=changed_share,
         seconds=0.0,
         warnings=(),

@@ -7,7 +7,7 @@ import pytest
 
 from temperance import InputError, compare
 from temperance.comparison import learning_curve
-from temperance.comparison.differences import Difference
+from temperance.comparison.method_result import Difference
 from temperance.data import simulate
 
 QUICK = {"methods": ["ts"], "draws": 20}

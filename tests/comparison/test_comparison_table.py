@@ -1,10 +1,9 @@
 """The table of methods: sorted by log loss, the same numbers in text, Markdown, LaTeX and a data frame."""
 
-import numpy as np
 import pytest
 
 from temperance import compare
-from temperance.comparison.differences import Difference
+from temperance.comparison.method_result import Difference
 from temperance.data import simulate
 
 
@@ -20,9 +19,9 @@ def test_a_frame_has_the_numbers_lowest_log_loss_first(compared):
     assert list(frame.columns) == ["nll", "difference", "error", "ece", "accuracy", "changed_share", "mine"]
     assert sorted(frame.index) == sorted(compared.results)
     assert frame["nll"].is_monotonic_increasing
-    best, share = compared.results[frame.index[0]], np.full(400, 1 / 400)
+    best = compared.results[frame.index[0]]
     for name, row in frame.iterrows():
-        wanted = Difference.of_nll(compared.results[name], best, share, 5)
+        wanted = Difference.of_nll(compared.results[name], best)
         assert (row["difference"], row["error"]) == (wanted.value, wanted.error)
         assert row["ece"] == compared.results[name].scores["ece"].value
     assert frame["difference"].iloc[0] == 0

@@ -164,8 +164,7 @@ def test_weighted_rows_keep_the_promise_with_a_wider_limit():
     assert plain.threshold <= weighted.threshold < 1
 
 
-@pytest.mark.parametrize("of_calibrator", [False, True])
-def test_pixels_are_rows_in_groups_by_image_without_those_to_ignore(of_calibrator):
+def test_pixels_are_rows_in_groups_by_image_without_those_to_ignore():
     rng = np.random.default_rng(12)
     logits = 3 * rng.standard_normal((60, 3, 8, 5))
     labels = logits.argmax(axis=1)
@@ -174,16 +173,10 @@ def test_pixels_are_rows_in_groups_by_image_without_those_to_ignore(of_calibrato
     ignored[rng.random(labels.shape) < 0.2] = 255
     kept = ignored.reshape(-1) != 255
     groups = np.repeat(np.arange(60), 40)[kept]
-    rows, flat = np.moveaxis(logits, 1, -1).reshape(-1, 3)[kept], ignored.reshape(-1)[kept]
-    if of_calibrator:
-        cal = temperance.TemperatureScaling().fit(logits[:30], ignored[:30], dim=1, ignore_index=255)
-        found = cal.automate(logits, ignored, 0.3, ignore_index=255).automation_
-        expected = cal.automate(rows, flat, 0.3, groups=groups, dim=-1).automation_
-    else:
-        probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-        found = temperance.automate(probs, ignored, 0.3, dim=1, ignore_index=255)
-        in_rows = np.moveaxis(probs, 1, -1).reshape(-1, 3)[kept]
-        expected = temperance.automate(in_rows, flat, 0.3, groups=groups)
+    probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    found = temperance.automate(probs, ignored, 0.3, dim=1, ignore_index=255)
+    in_rows = np.moveaxis(probs, 1, -1).reshape(-1, 3)[kept]
+    expected = temperance.automate(in_rows, ignored.reshape(-1)[kept], 0.3, groups=groups)
     assert found.groups == 60
     assert found.threshold is not None
     assert found.to_dict() == expected.to_dict()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from temperance.comparison import compare
-from temperance.comparison.result import MAX_CLASSES, MIN_ROWS
+from temperance.comparison.method_result import MAX_CLASSES, MIN_ROWS
 from temperance.data import simulate
 from temperance.display import ClassReliabilityDisplay
 from temperance.display.chart import Line

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from temperance import InputError, metrics
-from temperance.comparison.differences import Difference
+from temperance.comparison.method_result import Difference
 from temperance.display import DifferencesDisplay, LearningCurveDisplay, ReliabilityDisplay
 from temperance.display.chart import Band, Line, Rule
 
@@ -55,9 +55,8 @@ def test_differences_are_means_over_the_same_rows(comparison):
     reference = comparison.results[next(iter(differences))]
     for name, one in differences.items():
         rows = comparison.results[name].row_nll - reference.row_nll
-        share = np.full(len(rows), 1 / len(rows))
         assert one.value == pytest.approx(rows.mean(), abs=1e-12)
-        assert one == Difference.of_nll(comparison.results[name], reference, share).interval(0.95)
+        assert one == Difference.of_nll(comparison.results[name], reference).interval(0.95)
 
 
 def test_a_learning_curve_has_one_standard_error_on_each_side(curve):

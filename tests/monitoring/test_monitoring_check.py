@@ -20,8 +20,12 @@ def test_an_unchanged_calibrator_is_kept(world):
     found = monitoring.check(*world)
     assert (found.action, found.alarm, found.acts) == ("keep", False, False)
     assert found.words.startswith("Keep the calibrator: 6,000 labelled rows show no change")
-    assert found.change.gap_low <= found.change.gap <= found.change.gap_high
     probs = world[0].predict_proba(world[1])
+    expected = metrics.evaluate(probs, world[2])["overconfidence"].value
+    (last,) = found.gaps
+    assert found.change.gap == last.gap == pytest.approx(expected, abs=1e-12)
+    assert last.confidence - last.accuracy == pytest.approx(expected, abs=1e-12)
+    assert found.change.gap_low == last.low < expected < last.high == found.change.gap_high
     assert found.change.confidence == pytest.approx(probs.max(axis=1).mean())
     assert found.change.accuracy == pytest.approx((probs.argmax(axis=1) == world[2]).mean())
 
@@ -59,9 +63,12 @@ def test_labels_of_other_columns_are_suspected(world):
 
 @pytest.mark.parametrize("scale", [0.3, 3.0, 30.0])
 def test_wrong_confidence_with_the_accuracy_of_the_fit_asks_for_a_new_fit(world, scale):
-    """However large the gap: the columns and labels are right."""
+    """However large the gap: the columns and labels are right. No factor is told of so large a change."""
     calibrator, logits, labels = world
-    assert monitoring.check(calibrator, scale * logits, labels).action == "refit"
+    found = monitoring.check(calibrator, scale * logits, labels)
+    assert found.action == "refit"
+    assert f"It is {'over' if scale > 1 else 'under'}confident." in found.sentences
+    assert not any("would fit" in sentence for sentence in found.sentences)
 
 
 def test_other_class_frequencies_alone_ask_to_adapt(world, shifted):
@@ -136,10 +143,12 @@ def test_score_and_information_are_derivatives_of_the_log_likelihood(world):
     np.testing.assert_allclose(sums.information, expected, atol=1e-9)
 
 
-def test_blocks_give_the_same_as_the_whole(world, monkeypatch):
-    whole = monitoring.check(*world)
+@pytest.mark.parametrize("groups", [None, np.arange(6000) % 7], ids=["rows", "groups"])
+def test_blocks_give_the_same_as_the_whole(world, monkeypatch, groups):
+    """A group can have rows in several blocks."""
+    whole = monitoring.check(*world, groups=groups)
     monkeypatch.setattr("temperance.monitoring.sums.BLOCK_LOGITS", 300)
-    parts = monitoring.check(*world)
+    parts = monitoring.check(*world, groups=groups)
     assert parts.log_e == pytest.approx(whole.log_e, rel=1e-9)
     assert parts.records[0].rows_digest == whole.records[0].rows_digest
     for name, value in vars(parts.records[0].labelled).items():
@@ -207,6 +216,7 @@ def test_names_are_escaped_and_labels_may_be_names(world):
         ({"tolerance": -0.1}, "tolerance must be a number between 0 and 0.5"),
         ({"alpha": 0.0}, "alpha must be a number between 0 and 0.5"),
         ({"labels": [0, 1]}, "found 2 labels for 6000 rows"),
+        ({"sample_weight": [1.0, 2.0]}, "sample_weight must be"),
     ],
 )
 def test_wrong_arguments_are_refused(world, options, words):
@@ -220,13 +230,3 @@ def test_no_rows_and_fits_without_a_baseline_are_refused(world):
     model = world[0].model_
     with pytest.raises(InputError, match="Fit it again with this version"):
         monitoring.check(replace(model, record=FitRecord()), np.zeros((3, model.n_classes)))
-
-
-def test_the_gap_has_the_same_sign_everywhere(world):
-    calibrator, logits, labels = world
-    probs = calibrator.predict_proba(logits)
-    expected = metrics.evaluate(probs, labels)["overconfidence"].value
-    found = monitoring.check(calibrator, logits, labels)
-    assert found.change.gap == found.gaps[0].gap == pytest.approx(expected, abs=1e-12)
-    assert found.gaps[0].low < expected < found.gaps[0].high
-    assert found.gaps[0].confidence - found.gaps[0].accuracy == pytest.approx(expected, abs=1e-12)

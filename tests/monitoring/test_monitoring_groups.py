@@ -8,7 +8,7 @@ from scipy.special import softmax
 
 from temperance import InputError, TemperatureScaling, monitoring
 from temperance.monitoring.evidence import cumulate, evidence_of
-from temperance.monitoring.sums import BLOCK_LOGITS, allowed, sum_rows
+from temperance.monitoring.sums import allowed, share_of_rows, sum_labelled
 
 WEIGHTS = np.random.default_rng(0).uniform(0, 3, 400)
 
@@ -53,19 +53,6 @@ def test_copies_of_rows_in_groups_are_the_evidence_of_the_rows(world, times, wei
     assert without.log_e > plain.log_e + 10
 
 
-def test_groups_that_end_in_another_block_are_whole(world):
-    calibrator, logits, labels = world
-    n_rows = BLOCK_LOGITS // 3 + 1000
-    at = np.arange(n_rows) % 5000
-    groups = np.arange(n_rows) % 7  # each has rows in both blocks
-    found = monitoring.check(calibrator, logits[at], labels[at], groups=groups)
-    probs, right = calibrator.predict_proba(logits[at]), calibrator.predict(logits[at]) == labels[at]
-    gaps = np.bincount(groups, right - probs.max(axis=1)) / np.bincount(groups)
-    sums = found.records[-1].labelled
-    assert sums.rows == found.rows == 7
-    assert (sums.residuals[0], sums.squares[0]) == pytest.approx((gaps.sum(), gaps @ gaps))
-
-
 @pytest.mark.parametrize("first", [0, 1])
 def test_images_are_groups_and_ignored_pixels_are_left_out(world, first):
     calibrator, labels = world[0], world[2][:400].reshape(4, 10, 10).copy()
@@ -104,15 +91,6 @@ def test_a_history_has_groups_in_all_checks_or_in_none(world, tmp_path, begins_w
     assert history.read_bytes() == before
     found = monitoring.check(calibrator, logits[100:200], labels[100:200], groups=first, history=history)
     assert found.labelled_rows == (40 if begins_with_groups else 200)
-
-
-def test_a_history_without_the_field_counts_rows(world, tmp_path):
-    calibrator, logits, labels = world
-    history = tmp_path / "checks.jsonl"
-    monitoring.check(calibrator, logits[:100], labels[:100], history=history)
-    history.write_text(history.read_text().replace('"groups": false, ', ""))
-    found = monitoring.check(calibrator, logits[100:200], labels[100:200], history=history)
-    assert [record.groups for record in found.records] == [False, False]
 
 
 def test_the_words_count_groups(world):
@@ -187,8 +165,11 @@ def unchanged(runs, checks):
 
 def ever_alarms(calibrator, weeks, with_groups):
     """Say whether one of the looks after each week reaches the alarm."""
-    model, limits = calibrator.model_, allowed(calibrator.model_)
-    sums = [sum_rows(model, limits, z, y, None, ids if with_groups else None)[2] for z, y, ids in weeks]
+    limits, sums = allowed(calibrator.model_), []
+    for z, y, ids in weeks:
+        groups = ids if with_groups else None
+        share = share_of_rows(len(y), None, groups)
+        sums.append(sum_labelled(calibrator.predict_proba(z), y, limits, share, groups))
     cumulated = cumulate(sums)
     looks = ([column[:end] for column in cumulated] for end in range(2, len(weeks) + 2))
     return any(evidence_of(look, limits.low, limits.high)[0] >= np.log(20) for look in looks)

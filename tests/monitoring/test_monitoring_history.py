@@ -125,21 +125,13 @@ def test_a_week_that_is_checked_again_is_told_first(world, path):
     assert last.gaps == again.gaps == found.gaps
 
 
-ROW = [[3.0, 0.0, 0.0]]
-
-
-def test_equal_rows_of_several_checks_are_counted(world, path):
+@pytest.mark.parametrize(("name", "counted"), [("", 40), ("monday.npz", 1)])
+def test_equal_rows_count_once_under_a_name_and_each_time_without(world, path, name, counted):
     for _ in range(40):
-        found = monitoring.check(world[0], ROW, [1], history=path)
-    assert found.labelled_rows == 40
-    assert found.alarm
-
-
-def test_a_file_that_is_checked_twice_is_counted_once_however_few_its_rows(world, path):
-    for _ in range(2):
-        found = monitoring.check(world[0], ROW, [1], history=path, name="monday.npz")
-    assert found.labelled_rows == 1
-    assert found.counted_before is not None
+        found = monitoring.check(world[0], [[3.0, 0.0, 0.0]], [1], history=path, name=name)
+    assert found.labelled_rows == counted
+    assert found.alarm == (counted == 40)
+    assert (found.counted_before is None) == (counted == 40)
 
 
 def test_equal_logits_under_another_name_or_with_other_labels_count_and_are_told(world, path):
@@ -182,11 +174,18 @@ def test_days_that_are_equal_by_chance_count_whatever_their_labels(world, path):
     assert not found.alarm
 
 
-def test_a_line_without_the_digest_of_its_labels_is_recognised(world, path):
-    found = daily(world, path, 1)
-    digest = found.records[0].labels_digest
-    path.write_text(path.read_text().replace(f'"labels_digest": "{digest}", ', ""))
+def test_the_first_histories_continue(world, path):
+    """They lack the digest of the labels, groups and the mean confidence, which the page draws of others."""
+    daily(world, path, 1)
+    line = json.loads(path.read_text())
+    del line["labels_digest"], line["groups"], line["predictions"]["said"], line["predictions"]["variance"]
+    path.write_text(json.dumps(line) + "\n")
     assert daily(world, path, 1).counted_before is not None
+    found = monitoring.check(world[0], world[1][500:600], history=path)
+    assert [record.groups for record in found.records] == [False, False]
+    drawn = confidence_chart(found).marks[1]
+    assert drawn.x.tolist() == [2.0]
+    np.testing.assert_allclose(drawn.y, 100 * found.expected_accuracy[0])
 
 
 def test_an_alarm_of_earlier_checks_is_reported_as_such(world, path):
@@ -245,16 +244,3 @@ def test_two_writers_do_not_interleave(world, path, system, monkeypatch):
     assert sorted(numbers) == list(range(1, 25))  # each has seen all before it
     with open_history(path) as history:
         assert (len(history.records), history.torn_lines) == (24, ())
-
-
-def test_a_history_without_mean_confidences_continues(world, path):
-    """The first histories do not have them: the page draws the others."""
-    daily(world, path, 1)
-    line = json.loads(path.read_text())
-    del line["predictions"]["said"], line["predictions"]["variance"]
-    path.write_text(json.dumps(line) + "\n")
-    found = monitoring.check(world[0], world[1][500:600], history=path)
-    assert len(found.records) == 2
-    drawn = confidence_chart(found).marks[1]
-    assert drawn.x.tolist() == [2.0]
-    np.testing.assert_allclose(drawn.y, 100 * found.expected_accuracy[0])

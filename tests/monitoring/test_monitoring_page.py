@@ -26,7 +26,7 @@ def found(world, noisy, tmp_path_factory):
     return result
 
 
-def test_the_page_has_the_verdict_the_figures_and_all_checks(found):
+def test_the_page_has_the_verdict_the_figures_and_all_checks_and_needs_no_network(found):
     page = render_history(found, title="Checks <of> mine")
     HTMLParser().feed(page)
     assert "Checks &lt;of&gt; mine" in page
@@ -36,10 +36,6 @@ def test_the_page_has_the_verdict_the_figures_and_all_checks(found):
     assert "alarm at 20" in page
     assert found.sentences[0] in page
     assert 'class="verdict worse"' in page
-
-
-def test_the_page_needs_no_network(found):
-    page = render_history(found)
     assert "default-src &#39;none&#39;" in page
     assert "<script" not in page
     assert not re.search(r"(src|href)=\"?http", page)
@@ -63,15 +59,11 @@ def test_dates_are_evenly_spaced_and_numbers_if_they_repeat(found, days):
     assert days == 1 or [name for _, name in same] == [f"{place:.0f}" for place, _ in same]
 
 
-def test_the_intervals_of_the_gap_are_inside_the_axis(found):
+def test_gaps_are_inside_the_axis_however_far_from_the_others(found, world, tmp_path):
     chart = gap_chart(found, np.arange(len(found.records)))
     (mark,) = (mark for mark in chart.marks if isinstance(mark, Intervals))
     low, high = chart.y.limits
-    assert low < mark.low.min()
-    assert mark.high.max() < high
-
-
-def test_a_check_far_from_the_others_is_inside_the_axis(world, tmp_path):
+    assert low < mark.low.min() < mark.high.max() < high
     calibrator, logits, labels = world
     for week in range(4):
         part = slice(week * 300, week * 300 + 300)

@@ -2,6 +2,8 @@
 
 import json
 import re
+from functools import reduce
+from operator import add
 
 import numpy as np
 import pytest
@@ -9,17 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from temperance import monitoring
-from temperance.monitoring.gaps import gap_of
 from temperance.report.history import confidence_chart, render_history
-
-
-def a_gap(checks):
-    """Return the interval of the gap of checks together."""
-    rows, residuals, squares = (
-        sum(value)
-        for value in zip(*((one.rows, one.residuals[0], one.squares[0]) for one in checks), strict=True)
-    )
-    return gap_of(rows, residuals, squares)[1:]
 
 
 def with_wrong_labels(world, part, share, seed):
@@ -44,8 +36,8 @@ def test_nothing_green_stands_above_a_number_outside_its_range(world, tmp_path_f
         low, high = found.gap_limits
         labelled = [record.labelled for record in found.records]
         for together in (labelled[-1:], labelled[-3:], labelled):
-            ends = a_gap(together)
-            if ends[1] < low or ends[0] > high:
+            gap = reduce(add, together).gap
+            if gap.high < low or gap.low > high:
                 assert found.state != "keep"
         assert (found.state == "act") == found.alarm == found.acts
         assert found.records[-1].action == found.action

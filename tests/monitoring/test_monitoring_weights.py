@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from temperance import InputError, monitoring
+from temperance import monitoring
 from temperance.monitoring.evidence import log_growth
 
 
@@ -53,8 +53,3 @@ def test_a_share_of_a_bet_gains_nothing_on_average(share):
     factors = [np.exp(log_growth(row[None], -limit, limit, np.array([share])))[0] for row in outcomes]
     expected = (1 + mean) / 2 * factors[0] + (1 - mean) / 2 * factors[1]
     np.testing.assert_allclose(expected, 1.0, rtol=1e-12)
-
-
-def test_weights_must_be_one_number_for_each_row(world):
-    with pytest.raises(InputError, match="sample_weight"):
-        monitoring.check(*world, sample_weight=[1.0, 2.0])

@@ -12,7 +12,7 @@ from temperance import (
     TemperatureScaling,
 )
 from temperance.calibrators.single_temperature import right_and_wrong
-from temperance.comparison.differences import Difference
+from temperance.comparison.method_result import Difference
 from temperance.core import kernels
 from temperance.core.logit_rows import LogitRows
 from temperance.core.maps import RowMapLikelihood

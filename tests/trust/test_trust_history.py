@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from temperance import InputError
+from temperance import InputError, TemperatureScaling
 from temperance.monitoring import check
 
 CHANGES = [
@@ -58,10 +58,12 @@ def test_a_value_that_no_check_writes_is_refused(place, value, words, history, c
     assert words in str(caught.value)
 
 
-def test_a_check_of_fewer_quantiles_is_refused(history, calibrator, task):
-    record = json.loads(history.read_bytes())
-    for name in ("confidence", "entropy"):
-        record["predictions"][name].pop()
+def test_a_check_of_fewer_classes_is_refused(history, calibrator, task):
+    own = json.loads(history.read_bytes())["calibrator"]
+    history.unlink()
+    fewer = TemperatureScaling().fit(task.logits[:, :3], task.labels % 3)
+    check(fewer, task.logits[:100, :3], history=history)
+    record = json.loads(history.read_bytes()) | {"calibrator": own}
     history.write_text(json.dumps(record))
-    with pytest.raises(InputError, match=r"must count \(classes, quantiles\) = \(4, 21\); found \(4, 20\)"):
+    with pytest.raises(InputError, match="must be a history of this calibrator; found checks of another"):
         check(calibrator, task.logits[100:], task.labels[100:], history=history)

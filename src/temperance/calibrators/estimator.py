@@ -53,7 +53,6 @@ from temperance.inputs.containers import (
     names_of,
     open_labelled,
 )
-from temperance.inputs.labels import check_class
 from temperance.inputs.probabilities import logits_from_probs, probability_floor
 from temperance.inputs.validation import check_choice, warn_of_probabilities
 
@@ -505,10 +504,8 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         array([...])
         """
         model, automated, names = model_of(self), copy(self), model_of(self).record.class_names
-        if positive is not None:
-            if model.of_positions:
-                raise InputError("positive is for classes; found a calibrator of positions. Leave it out.")
-            positive = check_class("positive", positive, names, model.n_classes)
+        if positive is not None and model.of_positions:
+            raise InputError("positive is for classes; found a calibrator of positions. Leave it out.")
         probs = as_numpy(self.predict_proba(logits, dim=dim, from_probs=from_probs))
         rows, _ = logits_for(model, logits, from_probs)
         dim = axis_of_classes(model, dim, rows)

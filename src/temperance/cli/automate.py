@@ -10,7 +10,13 @@ import click
 
 from temperance.cli import options
 from temperance.cli.output import Output
-from temperance.cli.rows import calibrator_for_json, file_for_json, open_for_calibrator, say_columns
+from temperance.cli.rows import (
+    calibrator_for_json,
+    file_for_json,
+    labels_for,
+    open_for_calibrator,
+    say_columns,
+)
 from temperance.data.read_options import ReadOptions
 from temperance.errors import on_one_line, percent
 
@@ -67,7 +73,7 @@ def automate(
     names = getattr(fitted, "class_names_", ())
     column = int(positive) if positive and positive.isdecimal() and positive not in names else positive
     with output.progress("Testing thresholds"):
-        logits, labels = opened.logits(), opened.labels
+        logits, labels = opened.logits(), labels_for(fitted, opened)
         assert labels is not None  # they are required here
         with opened.stored.naming_file():
             automated = fitted.automate(

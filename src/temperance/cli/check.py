@@ -12,7 +12,13 @@ from rich.text import Text
 
 from temperance.cli import options
 from temperance.cli.output import Output
-from temperance.cli.rows import calibrator_for_json, file_for_json, open_for_calibrator, say_columns
+from temperance.cli.rows import (
+    calibrator_for_json,
+    file_for_json,
+    labels_for,
+    open_for_calibrator,
+    say_columns,
+)
 from temperance.data.read_options import ReadOptions
 from temperance.errors import on_one_line
 
@@ -79,8 +85,8 @@ def check(
 
     Labels are used if ROWS has them.
     """
+    from temperance import monitoring
     from temperance.calibrator_file import load
-    from temperance.monitoring.checks import check_labelled
 
     fitted = load(calibrator)
     opened = open_for_calibrator(rows, reading, fitted, output)
@@ -88,12 +94,11 @@ def check(
         opened = opened.with_labels()
     with output.progress("Checking") as progress:
         progress("", 0.1)
-        logits, columns = opened.logits(), opened.labels  # indices, even if class names are whole numbers
+        logits, labels = opened.logits(), labels_for(fitted, opened)
         with opened.stored.naming_file():
-            found = check_labelled(
-                fitted.model_, logits, columns, None, name=rows.name, history=history,
-                from_probs=False if opened.kind == "probs" else None, groups=opened.groups_of(1),
-                by=opened.by, **limits,
+            found = monitoring.check(
+                fitted, logits, labels, groups=opened.groups_of(1), by=opened.by, history=history,
+                name=rows.name, from_probs=False if opened.kind == "probs" else None, **limits,
             )  # fmt: skip
     if report is not None:
         from temperance.report.history import write_history

@@ -157,12 +157,12 @@ def _open_test(path: Path, reading: ReadOptions, val: RowFile, output: Output) -
 
 def _checked(file: RowFile) -> tuple[Any, Any]:
     """Return logits and labels; errors name their file."""
-    from temperance.comparison.rows import LabelledRows
+    from temperance.inputs.containers import open_labelled
 
     assert file.labels is not None  # labels are required here
     logits = file.logits()
     with file.stored.naming_file():
-        LabelledRows.open(logits, file.labels, groups=file.groups).has_masks()
+        open_labelled(logits, file.labels, groups=file.groups).rows()
     return logits, file.labels  # column indices, whatever the names of the classes
 
 

@@ -15,6 +15,8 @@ from temperance.data.read_options import MARK_KEY, ReadOptions
 from temperance.errors import Remedy, listed, on_one_line
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from temperance.calibrators import Calibrator
     from temperance.data import RowFile
 
@@ -153,6 +155,17 @@ def record_rows(fitted: Calibrator, rows: RowFile, class_names: Sequence[str] | 
         dim=None if rows.dim is None or rows.dim == len(rows.array_shape) - 1 else rows.dim,
     )
     fitted.model_ = record_source(fitted.model_, source, None if rows.positions else class_names)
+
+
+def labels_for(fitted: Calibrator, rows: RowFile) -> NDArray[Any] | None:
+    """Return the labels as a calibrator takes them: names of its classes, if these have names, or columns.
+
+    Columns would be looked up among names that are whole numbers themselves.
+    """
+    import numpy as np
+
+    names = fitted.model_.record.class_names
+    return rows.labels if names is None or rows.labels is None else np.array(names)[rows.labels]
 
 
 def say_columns(output: Output, rows: RowFile) -> None:

@@ -21,8 +21,9 @@ from temperance.calibrators.estimator import Calibrator
 from temperance.calibrators.external_methods import Methods, find_methods
 from temperance.calibrators.fit_record import record_source
 from temperance.comparison.learning_curve import LearningCurve, learning_curve
+from temperance.comparison.method_result import MethodResult, class_reliability
 from temperance.comparison.recommendation import DEFAULT_METHODS, recommend
-from temperance.comparison.result import Comparison, MethodResult, class_reliability
+from temperance.comparison.result import Comparison
 from temperance.comparison.rows import (
     LabelledRows,
     check_test_rows_are_new,
@@ -31,9 +32,10 @@ from temperance.comparison.rows import (
     predict,
 )
 from temperance.comparison.verdict import Verdict
+from temperance.core.arrays import Indices, Vector
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError, InputWarning
-from temperance.inputs.containers import check_column_names, column_names
+from temperance.inputs.containers import check_column_names, column_names, open_labelled
 from temperance.inputs.validation import check_number, warn_of_probabilities
 from temperance.metrics.bootstrap import DRAWS
 from temperance.metrics.decomposition import random_folds
@@ -143,23 +145,15 @@ def compare(
     candidates = named if len(named) == len(chosen) else {*DEFAULT_METHODS, *named}
     if (test_logits is None) != (test_labels is None):
         raise InputError("test_logits and test_labels must be given together; found one of them.")
-    axes: dict[str, Any] = {"dim": dim, "ignore_index": ignore_index}
-    val = LabelledRows.open(
-        val_logits,
-        val_labels,
-        sample_weight,
-        classes=classes,
-        positions=positions,
-        groups=groups,
-        by=by if test_labels is None else None,
-        **axes,
-    )
+    axes: dict[str, Any] = {"classes": classes, "dim": dim, "ignore_index": ignore_index}
+    own_by = by if test_labels is None else None
+    opened = open_labelled(val_logits, val_labels, sample_weight, groups=groups, by=own_by, **axes)
+    val = LabelledRows.of(opened, positions=positions)
     test, fold, evaluated_on = val, None, "the test set"
     if test_labels is not None:
-        test = _open_test(
-            *(val, val_logits, test_logits, test_labels),
-            {"classes": classes, "groups": test_groups, "by": by} | axes,
-        )
+        opened = open_labelled(test_logits, test_labels, groups=test_groups, by=by, **axes)
+        test = LabelledRows.of(opened, positions=positions)
+        _check_test(val, val_logits, test, test_logits)
     elif test_groups is not None:
         raise InputError("test_groups must come with test_logits, which are missing. Pass groups.")
     else:
@@ -180,7 +174,7 @@ def compare(
     settings = {"bins": bins, "confidence": confidence, "draws": draws, "random_state": random_state}
     comparison = Comparison(
         results,
-        recommend(results, test.weights, candidates, None if fold is None else folds, test.labels),
+        recommend(results, candidates, test.labels),
         evaluated_on,
         val,
         test,
@@ -199,22 +193,18 @@ def _with_curve(comparison: Comparison, progress: Progress) -> Comparison:
     )
 
 
-def _open_test(
-    val: LabelledRows, val_logits: Any, test_logits: Any, test_labels: Any, options: dict[str, Any]
-) -> LabelledRows:
-    """Open the test rows, which must have the classes of the validation rows and differ from these rows."""
+def _check_test(val: LabelledRows, val_logits: Any, test: LabelledRows, test_logits: Any) -> None:
+    """Raise unless the test rows have the classes of the validation rows and differ from these rows."""
     names = column_names(val_logits)
     if names is not None and not val.positions:
         columns = "val_logits.column_names" if hasattr(val_logits, "column_names") else "val_logits.columns"
         check_column_names(names, test_logits, argument="test_logits", names=columns)
-    test = LabelledRows.open(test_logits, test_labels, positions=val.positions, **options)
     if test.logits.shape[1] != val.logits.shape[1] and not val.positions:
         raise InputError(
             "val_logits and test_logits must have the same classes, one column each; found "
             f"{val.logits.shape[1]} and {test.logits.shape[1]}. Pass the rows of one classifier."
         )
     check_test_rows_are_new(val.logits, test.logits)
-    return test
 
 
 def _choose_methods(given: Methods | str | None) -> tuple[dict[str, Method], set[str]]:
@@ -251,17 +241,17 @@ class _Evaluation:
         return LogitRows(self.test.logits).top
 
     @cached_property
-    def buffer(self) -> NDArray[np.float64]:
-        """The probabilities of one method after the other: new memory takes as long as the softmax."""
-        return np.empty(self.test.logits.shape)
+    def share(self) -> Vector:
+        """The weights of the test rows, which sum to 1."""
+        weights = np.ones(len(self.test)) if self.test.weights is None else self.test.weights
+        share: Vector = weights / weights.sum()
+        return share
 
     @cached_property
-    def pseudo_error(self) -> Predictions:
-        """The test rows with wrong labels, as the classifier finds them likely, and the chance of each."""
-        probs, weights = predict(None, self.test.logits, self.buffer), self.test.weights
-        return Predictions(
-            probs, self.test.labels, np.ones(len(probs)) if weights is None else weights
-        ).pseudo_error
+    def pseudo_error(self) -> tuple[Indices, Vector]:
+        """A wrong label of each test row, as the classifier finds it likely, and the chance of the row."""
+        found = Predictions(predict(None, self.test.logits), self.test.labels, self.share).pseudo_error
+        return found.labels, found.weight
 
     def results(
         self,
@@ -294,7 +284,6 @@ class _Evaluation:
             raise InputError(
                 "rows with masked classes (-inf) need a method whose supports_masked_classes is true"
             )
-        wrong = self.pseudo_error  # first, since it needs the memory of the probabilities
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             warnings.simplefilter("ignore", InputWarning)  # the comparison has already warned once
@@ -304,17 +293,16 @@ class _Evaluation:
             if isinstance(calibrator, Calibrator) and self.val.class_names is not None:
                 calibrator.model_ = record_source(calibrator.model_, None, self.val.class_names)
             if method is None or self.fold is None:
-                probs = predict(calibrator, self.test.logits, self.buffer)
+                probs = predict(calibrator, self.test.logits)
             else:
-                probs = self.buffer
+                probs = np.empty(self.test.logits.shape)
                 for held in range(self.fold.max() + 1):
                     rows = np.flatnonzero(self.fold == held)
                     fitted = fit_method(method, self.val, self.fold == held)
                     probs[rows] = predict(fitted, self.val.logits[rows])
-        labels, weights = self.test.labels, self.test.weights
-        judged = check_rows(probs, labels, weights, groups=self.test.groups, by=self.test.by)
-        scores = self.scorer.evaluate(judged)
-        scores = replace(scores, of_first_axis=self.of_first_axis)
+        labels, (wrong, chance) = self.test.labels, self.pseudo_error
+        judged = check_rows(probs, labels, self.test.weights, groups=self.test.groups, by=self.test.by)
+        scores = replace(self.scorer.evaluate(judged), of_first_axis=self.of_first_axis)
         top = probs.argmax(axis=1)
         # A method that keeps the class changes no decision, even if two probabilities round to the same
         # number.
@@ -327,10 +315,12 @@ class _Evaluation:
             row_nll=label_nll(probs, labels),
             confidence=probs[np.arange(len(probs)), top],
             correct=top == labels,
-            changed_share=0.0 if keeps_class else float(np.average(top != self.own_class, weights=weights)),
+            share=self.share,
+            changed_share=0.0 if keeps_class else float(self.share @ (top != self.own_class)),
             seconds=seconds,
             warnings=tuple(dict.fromkeys(str(warning.message) for warning in caught)),
             class_reliability=class_reliability(probs, self.test, self.scorer.bins),
-            pseudo_nll=(label_nll(probs, wrong.labels), wrong.weight),
+            pseudo_nll=(label_nll(probs, wrong), chance),
             groups=self.test.groups,
+            folds=None if self.fold is None else int(self.fold.max()) + 1,
         )

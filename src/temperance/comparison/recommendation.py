@@ -20,17 +20,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from temperance.calibrators import UNCALIBRATED
-from temperance.comparison.differences import Difference, ece_gain, shares
-from temperance.core.arrays import Indices, Vector
+from temperance.comparison.method_result import Difference, MethodResult, ece_gain
+from temperance.core.arrays import Indices
 from temperance.errors import percent
-
-if TYPE_CHECKING:
-    from temperance.comparison.result import MethodResult
 
 DEFAULT = "bayes"
 DEFAULT_METHODS = ("ts", DEFAULT, "bayes-bias")
@@ -81,42 +77,38 @@ class Recommendation:
 
 def recommend(
     results: Mapping[str, MethodResult],
-    weights: Vector | None,
     candidates: Collection[str] | None = None,
-    folds: int | None = None,
     labels: Indices | None = None,
 ) -> Recommendation:
     """Choose among the candidates (all by default): those that keep all predictions first, then the others.
 
-    With `folds`, the scores are cross-validated, and differences vary with the fits as well. With `labels`,
-    no method is recommended if the classifier is no better than chance.
+    With `labels`, no method is recommended if the classifier is no better than chance.
     """
-    choice = _Choice(results, shares(results, weights), folds)
     among = tuple(name for name in results if candidates is None or name in (UNCALIBRATED, *candidates))
-    chance = None if labels is None else _chance_nll(results, labels, choice.share)
+    chance = None if labels is None else _chance_nll(results, labels)
     if chance is not None:
         reason = f"No method has a lower log loss than the class frequencies, {chance:.4f}."
         return Recommendation(UNCALIBRATED, reason, None, among, chance)
-    simplest_first = sorted(among, key=lambda name: (results[name].n_parameters, choice.nll(name)))
+    simplest_first = sorted(among, key=lambda name: (results[name].n_parameters, results[name].nll))
     keeping = [name for name in simplest_first if not results[name].changes_decisions]
     changing = [name for name in simplest_first if results[name].changes_decisions]
     methods = [name for name in keeping if name != UNCALIBRATED]
     usual = DEFAULT if DEFAULT in methods else next(iter(methods), UNCALIBRATED)
 
-    gain = choice.gain(UNCALIBRATED, usual)
-    may_matter = gain.value + MIN_ERRORS * gain.error >= MIN_GAIN * choice.nll(UNCALIBRATED)
+    gain = Difference.of_nll(results[UNCALIBRATED], results[usual])
+    may_matter = gain.value + MIN_ERRORS * gain.error >= MIN_GAIN * results[UNCALIBRATED].nll
     needed = MIN_ERRORS_WITH_PRIOR if usual == DEFAULT else 1.0
     is_used = gain.value > needed * gain.error and (may_matter or usual != DEFAULT)
     default = usual if is_used else UNCALIBRATED
-    kept = choice.improved(default, keeping, MIN_GAIN)
-    chosen = choice.improved(kept, changing, MIN_GAIN_WITH_CHANGES)
+    kept = _improved(results, default, keeping, MIN_GAIN)
+    chosen = _improved(results, kept, changing, MIN_GAIN_WITH_CHANGES)
     if chosen != kept:
         whose = "the choice among methods that keep all predictions"
-        reason = choice.reason_of_gain(chosen, kept, whose, MIN_GAIN_WITH_CHANGES)
-        return Recommendation(chosen, reason, choice.harmless(kept, keeping), among)
+        reason = _reason_of_gain(results, chosen, kept, whose, MIN_GAIN_WITH_CHANGES)
+        return Recommendation(chosen, reason, _harmless(results, kept, methods), among)
     role = "the default" if usual == DEFAULT else "the simplest method"
     if kept != default:
-        reason = choice.reason_of_gain(kept, default, "the default", MIN_GAIN)
+        reason = _reason_of_gain(results, kept, default, "the default", MIN_GAIN)
     elif usual == UNCALIBRATED:
         reason = "No method that keeps all predictions was tried."
     elif is_used:
@@ -126,91 +118,78 @@ def recommend(
     else:
         by = f"{needed:g} standard error{'s' * (needed != 1)}"
         reason = f"{usual}, {role}, does not lower the log loss by {by} ({_in_words(gain)})."
-    return Recommendation(kept, reason + choice.reasons_against(kept, usual, among), None, among)
+    return Recommendation(kept, reason + _reasons_against(results, kept, usual, among), None, among)
 
 
-@dataclass(frozen=True)
-class _Choice:
-    """The results of a comparison, with row weights that sum to 1."""
-
-    results: Mapping[str, MethodResult]
-    share: Vector
-    folds: int | None
-
-    def nll(self, name: str) -> float:
-        return float(self.results[name].row_nll @ self.share)
-
-    def gain(self, before: str, after: str) -> Difference:
-        """Return how much lower the NLL of the second method is."""
-        return Difference.of_nll(self.results[before], self.results[after], self.share, self.folds)
-
-    def improved(self, answer: str, names: Iterable[str], min_gain: float) -> str:
-        """Return the answer after each of the methods, in this order, could replace it by a gain."""
-        for name in names:
-            gain = self.gain(answer, name)
-            if gain.value > 0 and gain.value >= max(min_gain * self.nll(answer), _errors(name) * gain.error):
-                answer = name
-        return answer
-
-    def harmless(self, first: str, keeping: Iterable[str]) -> str:
-        """Return the first choice unless it raises the NLL or, beyond one standard error, the ECE.
-
-        Otherwise return the method with the lowest NLL that does neither. If there is none, the first choice
-        stays as long as it lowers the NLL: the reader sees both of its scores.
-        """
-        own = self.results[UNCALIBRATED]
-        for name in (first, *sorted((name for name in keeping if name != UNCALIBRATED), key=self.nll)):
-            calibration = ece_gain(own, self.results[name], self.share)
-            if self.gain(UNCALIBRATED, name).value >= 0 and calibration.value >= -calibration.error:
-                return name
-        return first if self.gain(UNCALIBRATED, first).value > 0 else UNCALIBRATED
-
-    def reason_of_gain(self, chosen: str, other: str, whose: str, min_gain: float) -> str:
-        named = "the uncalibrated classifier" if other == UNCALIBRATED else other
-        return (
-            f"Its log loss is lower than with {named}, {whose}, by "
-            f"{_in_words(self.gain(other, chosen))}, a gain of {min_gain:.0%} or more."
-        )
-
-    def reasons_against(self, kept: str, usual: str, candidates: Collection[str]) -> str:
-        """Say why methods with a lower NLL than the one kept were not chosen."""
-        words = ""
-        at_most = self.nll(kept) - LEAST_SHOWN
-        lower = [name for name in self.results if self.nll(name) < at_most and name != usual]
-        lower.sort(key=self.nll)
-        for rival in [name for name in lower if name in candidates][:1]:
-            share = self.results[rival].changed_share
-            changes = f" and would change {percent(share)} of predictions" if share else ""
-            gain, needed = self.gain(kept, rival), MIN_GAIN_WITH_CHANGES if share else MIN_GAIN
-            is_small = gain.value < needed * self.nll(kept)
-            why = f"a gain of {needed:.0%} is needed" if is_small else "that is too uncertain"
-            words += f" {rival} has a log loss lower by {_in_words(gain)}{changes}; {why}."
-        for other in [name for name in lower if name not in candidates][:1]:
-            words += f" {other} has a lower log loss, but is a candidate only if you name it."
-        return words
+def _improved(results: Mapping[str, MethodResult], answer: str, names: Iterable[str], min_gain: float) -> str:
+    """Return the answer after each of the methods, in this order, could replace it by a gain."""
+    for name in names:
+        gain = Difference.of_nll(results[answer], results[name])
+        errors = MIN_ERRORS_WITH_PRIOR if name in WITH_PRIOR else MIN_ERRORS
+        if gain.value > 0 and gain.value >= max(min_gain * results[answer].nll, errors * gain.error):
+            answer = name
+    return answer
 
 
-def _chance_nll(results: Mapping[str, MethodResult], labels: Indices, share: Vector) -> float | None:
+def _harmless(results: Mapping[str, MethodResult], first: str, keeping: Iterable[str]) -> str:
+    """Return the first choice unless it raises the NLL or, beyond one standard error, the ECE.
+
+    Otherwise return the method with the lowest NLL that does neither. If there is none, the first choice
+    stays as long as it lowers the NLL: the reader sees both of its scores.
+    """
+    own = results[UNCALIBRATED]
+    for name in (first, *sorted(keeping, key=lambda name: results[name].nll)):
+        calibration = ece_gain(own, results[name])
+        if results[name].nll <= own.nll and calibration.value >= -calibration.error:
+            return name
+    return first if results[first].nll < own.nll else UNCALIBRATED
+
+
+def _reason_of_gain(
+    results: Mapping[str, MethodResult], chosen: str, other: str, whose: str, min_gain: float
+) -> str:
+    named = "the uncalibrated classifier" if other == UNCALIBRATED else other
+    gain = _in_words(Difference.of_nll(results[other], results[chosen]))
+    return f"Its log loss is lower than with {named}, {whose}, by {gain}, a gain of {min_gain:.0%} or more."
+
+
+def _reasons_against(
+    results: Mapping[str, MethodResult], kept: str, usual: str, candidates: Collection[str]
+) -> str:
+    """Say why methods with a lower NLL than the one kept were not chosen."""
+    words = ""
+    at_most = results[kept].nll - LEAST_SHOWN
+    lower = [name for name in results if results[name].nll < at_most and name != usual]
+    lower.sort(key=lambda name: results[name].nll)
+    for rival in [name for name in lower if name in candidates][:1]:
+        share = results[rival].changed_share
+        changes = f" and would change {percent(share)} of predictions" if share else ""
+        gain = Difference.of_nll(results[kept], results[rival])
+        needed = MIN_GAIN_WITH_CHANGES if share else MIN_GAIN
+        is_small = gain.value < needed * results[kept].nll
+        why = f"a gain of {needed:.0%} is needed" if is_small else "that is too uncertain"
+        words += f" {rival} has a log loss lower by {_in_words(gain)}{changes}; {why}."
+    for other in [name for name in lower if name not in candidates][:1]:
+        words += f" {other} has a lower log loss, but is a candidate only if you name it."
+    return words
+
+
+def _chance_nll(results: Mapping[str, MethodResult], labels: Indices) -> float | None:
     """Return the NLL of the label frequencies if neither a method nor the accuracy is better; else None.
 
     The same rows give the frequencies, so that no constant prediction is better. The accuracy must exceed the
     share of the most frequent class by two standard errors: a few accurate rows can have a high NLL.
     """
-    frequencies = np.bincount(labels, share)
+    own = results[UNCALIBRATED]
+    frequencies = np.bincount(labels, own.share)
     frequencies = frequencies[frequencies > 0]
     entropy = -float(frequencies @ np.log(frequencies))
-    own = results[UNCALIBRATED]
     above = own.correct.astype(np.float64) - frequencies.max()
-    accuracy = Difference.of(above, share, groups=own.groups)
-    is_above = min(float(one.row_nll @ share) for one in results.values()) < entropy
+    accuracy = Difference.of(above, own.share, groups=own.groups)
+    is_above = min(one.nll for one in results.values()) < entropy
     if len(frequencies) == 1 or is_above or accuracy.value > 2 * accuracy.error:
         return None
     return entropy
-
-
-def _errors(name: str) -> float:
-    """Return how many standard errors a method has to gain."""
-    return MIN_ERRORS_WITH_PRIOR if name in WITH_PRIOR else MIN_ERRORS
 
 
 def _in_words(difference: Difference) -> str:

@@ -9,117 +9,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from temperance import loaders
 from temperance.calibrators import UNCALIBRATED, Method
 from temperance.comparison import table
 from temperance.comparison.learning_curve import LearningCurve
+from temperance.comparison.method_result import MethodResult
 from temperance.comparison.recommendation import Recommendation
 from temperance.comparison.rows import LabelledRows
 from temperance.comparison.verdict import Verdict, give_verdict
-from temperance.core.arrays import Indices, Vector
-from temperance.metrics import METRICS, Evaluation, Reliability
-from temperance.metrics.bins import binned
-from temperance.metrics.intervals import PseudoRow
-
-MAX_CLASSES = 10  # whose reliability is kept: a page has room for a few
-MIN_ROWS = 30  # of a class: a diagram of fewer rows is mostly noise
-MAX_BINS = 10
-
-
-@dataclass(frozen=True, eq=False)
-class MethodResult:
-    """One method: the calibrator fitted to all validation rows, and its scores.
-
-    No (N, K) array is kept: figures and paired comparisons need a few numbers per test row.
-
-    Attributes
-    ----------
-    method : str
-        Its name.
-    calibrator : Calibrator, or None
-        Fitted to all validation rows; None for the classifier itself.
-    n_parameters : float
-        How many parameters the rows have determined.
-    scores : Evaluation
-        All metrics on the test rows, or out of fold.
-    row_nll, confidence, correct : arrays of shape (N,)
-        NLL and confidence of each of these rows, and whether its prediction is correct.
-    changed_share : float
-        Share of these rows, by weight, whose predicted class differs from the classifier's.
-    seconds : float
-        Time of the fit.
-    warnings : tuple of str
-        Warnings of the fit.
-    class_reliability : mapping from column to Reliability
-        Bins of a few classes: the frequency of the class by its predicted probability.
-    pseudo_nll : two arrays of shape (N,), or None
-        NLL of a wrong label of each of these rows, the same for all methods, and the chance of the row.
-    groups : array of shape (N,), or None
-        The group of each of these rows.
-
-    Examples
-    --------
-    >>> from temperance import compare
-    >>> from temperance.data import simulate
-    >>> task = simulate(n_rows=400, n_classes=3)
-    >>> comparison = compare(task.logits, task.labels, methods=["ts"], folds=2, draws=5)
-    >>> result = comparison.results["ts"]
-    >>> result.changes_decisions, result.row_nll.shape
-    (False, (400,))
-    """
-
-    method: str
-    calibrator: Any
-    n_parameters: float
-    scores: Evaluation
-    row_nll: Vector
-    confidence: Vector
-    correct: NDArray[np.bool_]
-    changed_share: float
-    seconds: float
-    warnings: tuple[str, ...]
-    class_reliability: Mapping[int, Reliability] = field(default_factory=dict)
-    pseudo_nll: PseudoRow | None = None
-    groups: Indices | None = None
-
-    @property
-    def accuracy(self) -> float:
-        """The share of the test rows, by weight, whose predicted class is the label."""
-        return self.scores["accuracy"].value
-
-    @property
-    def changes_decisions(self) -> bool:
-        """Whether the predicted class of any test row differs from the classifier's."""
-        return self.changed_share > 0
-
-
-def class_reliability(probs: Vector, rows: LabelledRows, bins: int) -> dict[int, Reliability]:
-    """Bin the probabilities of single classes, by column: among rows with probability p, a share p is of it.
-
-    The top label says nothing about the other probabilities. Only the classes with the most rows are binned,
-    and none with few rows. Of two classes, the second one, the positive, is, in bins with about the same
-    number of rows: it might be rare.
-    """
-    n_rows, n_classes = probs.shape
-    weights = np.ones(n_rows) if rows.weights is None else rows.weights
-    counts = np.bincount(rows.labels[weights > 0], minlength=n_classes)
-    most = np.argsort(-counts, kind="stable")[:MAX_CLASSES]
-    shown = [1] if n_classes == 2 else sorted(int(k) for k in most if counts[k] >= MIN_ROWS)
-    bins, strategy = min(bins, MAX_BINS), "mass" if n_classes == 2 else "width"
-    return {
-        column: binned(
-            probs[:, column],
-            (rows.labels == column).astype(np.float64),
-            weights,
-            bins,
-            strategy,
-            groups=rows.groups,
-        )
-        for column in shown
-    }
+from temperance.metrics import METRICS
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,10 +103,8 @@ class Comparison:
         return give_verdict(
             self.results,
             self.recommendation,
-            self.judged.weights,
             keeps_class=method is None or method.keeps_class,
             floor=self.floor,
-            folds=self.settings.get("folds"),
         )
 
     @property
@@ -220,13 +116,9 @@ class Comparison:
     def heading(self) -> str:
         """What the numbers are from."""
         first = self.results[UNCALIBRATED].scores
-        size = f"{first.n_rows:,} rows{self._groups}, {first.n_classes:,} classes"
+        groups = "" if first.n_groups is None else f" in {first.n_groups:,} groups"
+        size = f"{first.n_rows:,} rows{groups}, {first.n_classes:,} classes"
         return f"Evaluated on {self.evaluated_on}: {size}. ECE with {first.bins} bins."
-
-    @property
-    def _groups(self) -> str:
-        n_groups = self.judged.n_groups
-        return "" if n_groups is None else f" in {n_groups:,} groups"
 
     def __str__(self) -> str:
         """Return the answer, the table, and why."""

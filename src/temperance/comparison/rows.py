@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils.validation import has_fit_parameter
 
 from temperance.calibrators import Method
@@ -22,7 +22,7 @@ from temperance.core.arrays import Matrix, Vector
 from temperance.core.blocks import BFloat16, read_blocks, row_slices
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError, InputWarning, warn_user
-from temperance.inputs.containers import open_labelled
+from temperance.inputs.containers import Labelled
 from temperance.inputs.groups import check_groups
 from temperance.inputs.validation import check_labelled_rows
 
@@ -56,7 +56,8 @@ class LabelledRows:
 
     Examples
     --------
-    >>> rows = LabelledRows.open([[2.0, 0.0], [0.0, 1.0]], ["no", "yes"], classes=["no", "yes"])
+    >>> from temperance.inputs.containers import open_labelled
+    >>> rows = LabelledRows.of(open_labelled([[2.0, 0.0], [0.0, 1.0]], ["no", "yes"], classes=["no", "yes"]))
     >>> len(rows), rows.labels.tolist(), rows.has_masks()
     (2, [0, 1], False)
     """
@@ -70,33 +71,11 @@ class LabelledRows:
     by: NDArray[Any] | None = None
 
     @classmethod
-    def open(
-        cls,
-        logits: Any,
-        labels: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        *,
-        classes: Any = None,
-        positions: bool = False,
-        groups: Any = None,
-        by: Any = None,
-        dim: int = -1,
-        ignore_index: int | None = None,
-    ) -> LabelledRows:
-        """Open any container that a calibrator accepts."""
-        opened = open_labelled(
-            logits,
-            labels,
-            sample_weight,
-            classes=classes,
-            groups=groups,
-            by=by,
-            dim=dim,
-            ignore_index=ignore_index,
-        )
+    def of(cls, opened: Labelled, *, positions: bool = False) -> LabelledRows:
+        """Return opened rows, with groups that are numbered from 0."""
         names = None if positions else opened.names
-        together = None if opened.groups is None else check_groups(opened.groups, len(opened.columns))
-        return cls(opened.values, opened.columns, opened.weights, names, positions, together, opened.by)
+        groups = None if opened.groups is None else check_groups(opened.groups, len(opened.columns))
+        return cls(opened.values, opened.columns, opened.weights, names, positions, groups, opened.by)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -124,7 +103,7 @@ class LabelledRows:
         return not bool(np.isfinite(rows.mean()).all())
 
 
-def predict(calibrator: Any, logits: Values, out: Matrix | None = None) -> Matrix:
+def predict(calibrator: Any, logits: Values) -> Matrix:
     """Return probabilities in float64: in float32, the true class of a confident error can underflow to 0.
 
     Our calibrators see some rows at a time, so that no copy of all logits is made. Others see all at once,
@@ -132,7 +111,7 @@ def predict(calibrator: Any, logits: Values, out: Matrix | None = None) -> Matri
     """
     is_ours = calibrator is None or isinstance(calibrator, Calibrator)
     n_rows, n_classes = logits.shape
-    out = np.empty(logits.shape) if out is None else out
+    out = np.empty(logits.shape)
     for part in row_slices(n_rows, max(1, BLOCK_LOGITS // n_classes) if is_ours else n_rows):
         wide = np.asarray(widened(logits[part]), np.float64)
         probs = LogitRows(wide).softmax(1.0) if calibrator is None else calibrator.predict_proba(wide)

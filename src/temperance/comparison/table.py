@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from temperance.calibrators import UNCALIBRATED
-from temperance.comparison.differences import Difference, shares
+from temperance.comparison.method_result import Difference
 from temperance.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -47,12 +47,9 @@ LATEX = Markup(
 
 def numbers(comparison: Comparison) -> dict[str, dict[str, float]]:
     """Return the numbers of each method by name, lowest NLL first; shares and ECE as fractions."""
-    results = comparison.results
-    share, folds = shares(results, comparison.judged.weights), comparison.settings.get("folds")
-    ordered = sorted(results.values(), key=lambda result: float(result.row_nll @ share))
-    table = {}
+    ordered, table = sorted(comparison.results.values(), key=lambda result: result.nll), {}
     for result in ordered:
-        above = Difference.of_nll(result, ordered[0], share, folds)
+        above = Difference.of_nll(result, ordered[0])
         table[result.method] = {
             "nll": result.scores["nll"].value,
             "difference": above.value,

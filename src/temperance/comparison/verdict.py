@@ -20,20 +20,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from temperance.calibrators import UNCALIBRATED
-from temperance.comparison.differences import Difference, ece_gain, shares
-from temperance.core.arrays import Vector
+from temperance.comparison.method_result import Difference, MethodResult, ece_gain
+from temperance.comparison.recommendation import Recommendation
 from temperance.errors import percent
 from temperance.metrics.calibration_tests import LEVEL
 from temperance.metrics.intervals import Estimate
-
-if TYPE_CHECKING:
-    from temperance.comparison.recommendation import Recommendation
-    from temperance.comparison.result import MethodResult
 
 
 class Outcome(StrEnum):
@@ -95,12 +91,10 @@ class Calibration:
     ece: float
 
     @classmethod
-    def of(cls, result: MethodResult, share: Vector) -> Calibration:
-        """Return the scores of a method, with row weights that sum to 1."""
-        confidence, accuracy, nll = (
-            float(one @ share) for one in (result.confidence, result.correct, result.row_nll)
-        )
-        return cls(confidence, accuracy, nll, result.scores["ece"].value)
+    def of(cls, result: MethodResult) -> Calibration:
+        """Return the scores of a method."""
+        confidence, accuracy = (float(one @ result.share) for one in (result.confidence, result.correct))
+        return cls(confidence, accuracy, result.nll, result.scores["ece"].value)
 
     @property
     def gap(self) -> float:
@@ -336,21 +330,18 @@ class Verdict:
 def give_verdict(
     results: Mapping[str, MethodResult],
     recommendation: Recommendation,
-    weights: Vector | None,
     *,
     keeps_class: bool,
     floor: float | None = None,
-    folds: int | None = None,
 ) -> Verdict:
     """Return the verdict on the recommended method, or on the best candidate if none is."""
     own = results[UNCALIBRATED]
-    share = shares(results, weights)
     tried = recommendation.method
     if tried == UNCALIBRATED:
         others = [name for name in recommendation.candidates or results if name != UNCALIBRATED]
-        tried = min(others, key=lambda name: float(results[name].row_nll @ share), default=UNCALIBRATED)
+        tried = min(others, key=lambda name: results[name].nll, default=UNCALIBRATED)
     method, level = results[tried], own.scores.confidence
-    gain = Difference.of_nll(own, method, share, folds)
+    gain = Difference.of_nll(own, method)
     interval = gain.interval(level)
     cox = results[recommendation.method].scores.tests.get("cox")
     p_value = None if cox is None else cox.p_value
@@ -368,17 +359,17 @@ def give_verdict(
         method=recommendation.method,
         tried=None if tried == UNCALIBRATED else tried,
         outcome=outcome,
-        before=Calibration.of(own, share),
-        after=Calibration.of(method, share),
+        before=Calibration.of(own),
+        after=Calibration.of(method),
         nll_gain=interval,
-        ece_gain=ece_gain(own, method, share),
+        ece_gain=ece_gain(own, method),
         changed_share=method.changed_share,
         keeps_class=keeps_class,
         confidence=level,
         p_value=p_value,
         candidates=recommendation.candidates,
         alternative=alternative,
-        alternative_scores=None if alternative is None else Calibration.of(results[alternative], share),
+        alternative_scores=None if alternative is None else Calibration.of(results[alternative]),
         chance_nll=recommendation.chance_nll,
         floor=floor,
         groups="" if own.scores.n_groups is None else own.scores.groups_in_words,

@@ -10,7 +10,7 @@ import numpy as np
 
 from temperance.calibrators import UNCALIBRATED, method_style
 from temperance.comparison import Comparison, LearningCurve
-from temperance.comparison.differences import Difference, shares
+from temperance.comparison.method_result import Difference
 from temperance.comparison.table import numbers
 from temperance.display.base import Display, chosen
 from temperance.display.chart import (
@@ -60,9 +60,8 @@ class DifferencesDisplay(Display):
     @classmethod
     def from_comparison(cls, comparison: Comparison) -> Self:
         """Use all methods."""
-        share, folds = shares(comparison.results, comparison.judged.weights), comparison.settings.get("folds")
         ordered = [comparison.results[name] for name in numbers(comparison)]
-        above = {one.method: Difference.of_nll(one, ordered[0], share, folds) for one in ordered}
+        above = {one.method: Difference.of_nll(one, ordered[0]) for one in ordered}
         intervals = {name: one.interval(comparison.confidence) for name, one in above.items()}
         return cls(intervals, comparison.recommended)
 

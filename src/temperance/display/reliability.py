@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from temperance.calibrators import UNCALIBRATED, method_style
 from temperance.comparison import Comparison
-from temperance.comparison.result import MIN_ROWS
+from temperance.comparison.method_result import MIN_ROWS
 from temperance.display.base import Display, chosen
 from temperance.display.chart import (
     PANEL,

@@ -45,6 +45,7 @@ from temperance.display.chart import (
     robust_limits,
     shorten,
 )
+from temperance.inputs.containers import open_labelled
 from temperance.inputs.validation import check_labelled_rows
 from temperance.metrics.bins import check_bins
 
@@ -72,7 +73,7 @@ def as_rows(rows: LabelledRows) -> LogitRows:
 
 def rows_with_weight(logits: Any, labels: ArrayLike, sample_weight: ArrayLike | None) -> LabelledRows:
     """Open labelled rows, check them, and leave out rows of weight 0."""
-    rows = LabelledRows.open(logits, labels, sample_weight)
+    rows = LabelledRows.of(open_labelled(logits, labels, sample_weight))
     as_rows(rows)
     return rows if rows.weights is None or rows.weights.all() else rows.take(np.flatnonzero(rows.weights))
 

@@ -250,25 +250,20 @@ def apply_to_rows(
     model: Model,
     method: str,
     values: NDArray[Any] | BFloat16,
-    whole: NDArray[Any] | BFloat16 | None = None,
 ) -> AnyArray:
-    """Return the result of `method` for an array with one row per prediction and one column per class.
-
-    If the rows are part of a `whole`, messages count all of its invalid rows.
-    """
+    """Return the result of `method` for an array with one row per prediction and one column per class."""
     if method == "predict" and not model.keeps_class:
-        probs = apply_to_rows(model, "predict_proba", values, whole)
+        probs = apply_to_rows(model, "predict_proba", values)
         return np.asarray(probs.argmax(axis=1), np.intp)
     log = method == "transform"
     if _are_few_and_bounded(values):  # valid for sure: as little Python as possible, for a service
         return _compute(model, method, RowBlock(values, log=log, bounded=True))
     with prediction_slot():
         result, peak = map_rows(values, partial(_compute, model, method), log=log)
-    whole = values if whole is None else whole  # invalid rows are found after the pass
-    check_peaks(whole, peak)
+    check_peaks(values, peak)  # invalid rows are found after the pass
     first = result if result.ndim == 1 else result[:, 0]
     if np.isnan(first).any():
-        check_unmasked(whole, first, model.name, fits=False)
+        check_unmasked(values, first, model.name, fits=False)
     return result
 
 

@@ -1,4 +1,11 @@
-"""What has changed, estimated from sums over labelled rows, what to do about it, and with how many labels.
+"""What checks show: gaps, what has changed, what to do about it, and with how many labels.
+
+An alarm stays valid however often one looks, and that takes rows. Until then, an interval of the gap that
+lies outside the allowed range is a reason to watch the calibrator: of the last checks each by itself, of the
+last three together, of all since the last good one, of those that differ most, and of all checks. A check is
+good if its gap lies within the allowed range.
+
+What has changed is estimated from sums over labelled rows.
 
 The model is softmax(beta log p + b), p the calibrated probabilities. Its maximum-likelihood estimate is one
 step of Fisher scoring from beta = 1 and the remaining b of the fit itself, so sums over rows are enough. The
@@ -9,21 +16,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from math import ceil, floor, log10
+from operator import add
 
 import numpy as np
 from scipy.stats import chi2, norm
 
 from temperance.core.arrays import Vector
 from temperance.monitoring.evidence import cumulate, evidence_of
-from temperance.monitoring.gaps import CONFIDENCE, gap_of
-from temperance.monitoring.sums import LabelledSums, Limits
+from temperance.monitoring.history import Record
+from temperance.monitoring.sums import CONFIDENCE, QUANTILE, LabelledSums, Limits, PredictionSums
 
 KEEP, WATCH, ADAPT, REFIT, INSPECT, LABEL = "keep", "watch", "adapt", "refit", "inspect", "label"
 """Actions: do nothing, check more labels, adapt to other class frequencies, fit again, inspect the rows
 (their columns or labels have probably changed), or label rows first."""
 
 ADEQUATE = 0.01  # level at which a simpler explanation is rejected
+LAST = 3  # checks that are tested together
+MAX_LISTED = 5  # checks since the last good one that are told one by one
 MAX_CLASSES_TOLD = 5
 REMAINING = 3  # a new fit is allowed an uncertainty of a third of the change
 MIN_LABELS = 20
@@ -33,6 +44,48 @@ STEP = 1.25  # ratio of the numbers of labels that are tried: the answer is "abo
 LOST = 0.4
 """Share of the accuracy above chance whose loss points to other columns, labels or classifiers: more than
 if a third of the labels were random."""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Mean confidence minus accuracy of one check, or of several together.
+
+    Attributes
+    ----------
+    checks : int
+        Number of labelled checks, the first of them on `date`.
+    name, date : str
+        Name of the rows, if it is one check, and its date.
+    rows : float
+        Number of rows; weighted ones count as their share.
+    confidence, accuracy : float
+        Mean confidence, and share of rows whose predicted class is correct.
+    gap, low, high : float
+        `confidence - accuracy`, with a 95% interval: above 0 is overconfident.
+    outside : bool
+        Whether the whole interval is outside the allowed range.
+
+    Examples
+    --------
+    >>> from temperance import TemperatureScaling, monitoring
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=3000, n_classes=3, random_state=0)
+    >>> cal = TemperatureScaling().fit(task.logits[:1000], task.labels[:1000])
+    >>> (last,) = monitoring.check(cal, task.logits[1000:], task.labels[1000:], name="week 42").gaps
+    >>> last.name, f"{last.gap:+.3f} ({last.low:+.3f} to {last.high:+.3f})", last.outside
+    ('week 42', '+0.002 (-0.014 to +0.018)', False)
+    """
+
+    checks: int
+    name: str
+    date: str
+    rows: float
+    confidence: float
+    accuracy: float
+    gap: float
+    low: float
+    high: float
+    outside: bool
 
 
 @dataclass(frozen=True)
@@ -155,24 +208,66 @@ class Labels:
     of: str
 
 
+def recent_gaps(checks: Sequence[Record], start: int, limits: Limits) -> tuple[Gap, ...]:
+    """Return the gaps of labelled checks: the last, each back to the last good one, several together.
+
+    Checks together are told if they are outside the allowed range, and all checks always. `start` is the
+    first of the checks that differ most.
+    """
+    sums = [check.labelled for check in checks if check.labelled is not None]
+    number, (lowest, highest) = len(sums), limits.gap
+    good = [i for i, one in enumerate(sums) if lowest <= one.gap.value <= highest]
+    begin = min(good[-1] + 1 if good else 0, number - 1)
+
+    def from_check(first: int, end: int = number) -> Gap:
+        together = reduce(add, sums[first:end])
+        gap = together.gap
+        return Gap(
+            checks=end - first,
+            name=checks[first].name if end - first == 1 else "",
+            date=checks[first].date,
+            rows=together.rows,
+            confidence=together.confidence / together.rows,
+            accuracy=together.accuracy,
+            gap=gap.value,
+            low=gap.low,
+            high=gap.high,
+            outside=gap.high < lowest or gap.low > highest,
+        )
+
+    each = [from_check(i, i + 1) for i in reversed(range(max(begin, number - MAX_LISTED), number))]
+    several = [from_check(i) for i in sorted({begin, start, max(number - LAST, 0)} - {0, number - 1})]
+    every = [from_check(0)] if number > 1 else []
+    return (*each, *(gap for gap in several if gap.outside), *every)
+
+
+def expected_accuracy(sums: PredictionSums, limits: Limits) -> tuple[float, float, float]:
+    """Return the mean confidence of rows, and an interval of their accuracy, if the calibrator still holds.
+
+    The gap at the fit is also uncertain. An added row of variance 1 keeps the interval wide for few rows.
+    """
+    mean, variance = sums.said / sums.rows, (sums.variance + 1) / (sums.rows + 1)
+    half = QUANTILE * float(np.sqrt(variance * (1 / sums.rows + 1 / limits.baseline.effective_rows)))
+    return mean, max(0.0, mean - half), min(1.0, mean + half)
+
+
 def estimate_change(sums: LabelledSums, limits: Limits) -> Change:
     """Estimate what has changed since the fit."""
-    gap, low, high = gap_of(sums.rows, sums.residuals[0], sums.squares[0])
-    score = sums.score.copy()
+    gap, score = sums.gap, sums.score.copy()
     score[1:] -= sums.rows * np.bincount(limits.class_groups, limits.at_fit[1:])
-    inflation = 1 + sums.rows / limits.fit_rows
+    inflation = 1 + sums.rows / limits.baseline.effective_rows
     log_beta, error = _log_beta(score, sums.information)
     return Change(
         rows=sums.rows,
         confidence=sums.confidence / sums.rows,
         accuracy=sums.accuracy,
-        gap=gap,
-        gap_low=low,
-        gap_high=high,
+        gap=gap.value,
+        gap_low=gap.low,
+        gap_high=gap.high,
         log_temperature=-log_beta,
         log_temperature_error=error * np.sqrt(inflation),
         classes=_class_changes(sums, limits),
-        explanation=_explain(score, sums, limits, inflation, (low, high)),
+        explanation=_explain(score, sums, limits, inflation),
     )
 
 
@@ -185,9 +280,7 @@ def _log_beta(score: Vector, information: Vector) -> tuple[float, float]:
     return float((score[0] - information[0, 1:] @ within @ score[1:]) / own), float(1 / np.sqrt(own))
 
 
-def _explain(
-    score: Vector, sums: LabelledSums, limits: Limits, inflation: float, gap: tuple[float, float]
-) -> str:
+def _explain(score: Vector, sums: LabelledSums, limits: Limits, inflation: float) -> str:
     """Return the simplest change whose likelihood is not significantly below the likelihood of both.
 
     While the gap is within its limits, class frequencies suffice, and while the frequencies are, confidence
@@ -204,7 +297,7 @@ def _explain(
     both = _gain(score, information)
     without_confidence = (both - _gain(score[1:], information[1:, 1:])) / (inflation * dispersion)
     without_classes = (both - _gain(score[:1], information[:1, :1])) / (inflation * dispersion)
-    gap_is_allowed = limits.gap[0] <= gap[0] and gap[1] <= limits.gap[1]
+    gap_is_allowed = limits.gap[0] <= sums.gap.low and sums.gap.high <= limits.gap[1]
     classes_suffice = gap_is_allowed or without_confidence <= chi2.ppf(1 - ADEQUATE, 1)
     free = np.linalg.matrix_rank(information[1:, 1:], hermitian=True)
     most_by_chance = chi2.ppf(1 - ADEQUATE, max(int(free), 1))
@@ -236,7 +329,7 @@ def _class_changes(sums: LabelledSums, limits: Limits) -> tuple[ClassChange, ...
     """Return the classes that changed most, with Poisson intervals of their ratios."""
     n, found = sums.rows, sums.labels
     expected = np.maximum(sums.probabilities + n * limits.at_fit[1:], 1e-9 * n)
-    variance = np.maximum(sums.squares[1:], expected / max(n, 1)) * (1 + n / limits.fit_rows)
+    variance = np.maximum(sums.squares[1:], expected / max(n, 1)) * (1 + n / limits.baseline.effective_rows)
     z = (found - expected) / np.sqrt(np.maximum(variance, 1e-12))
     order = np.argsort(-np.abs(z), kind="stable")
     bound = norm.ppf(1 - (1 - CONFIDENCE) / (2 * len(z)))

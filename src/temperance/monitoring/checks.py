@@ -31,11 +31,11 @@ from temperance.formulas.model import (
     check_kind,
     logits_for,
 )
-from temperance.inputs.containers import Beside, Logits, names_of, open_logits
-from temperance.inputs.labels import Names, check_labels
+from temperance.inputs.containers import Beside, names_of, open_logits
+from temperance.inputs.labels import check_labels
 from temperance.inputs.validation import check_number, check_sample_weight
 from temperance.metrics.by_group import CalibrationByGroup, calibration_by_group
-from temperance.metrics.predictions import Predictions
+from temperance.metrics.predictions import check_rows
 from temperance.monitoring import words
 from temperance.monitoring.change import (
     KEEP,
@@ -43,18 +43,29 @@ from temperance.monitoring.change import (
     REFIT,
     WATCH,
     Change,
+    Gap,
     Labels,
     action_for,
     estimate_change,
+    expected_accuracy,
     labels_needed,
     labels_to_alarm,
     labels_to_refit,
+    recent_gaps,
 )
 from temperance.monitoring.evidence import cumulate, evidence_of
-from temperance.monitoring.gaps import CONFIDENCE, Gap, expected_accuracy, recent_gaps
 from temperance.monitoring.history import Record, open_history
 from temperance.monitoring.shift import Shift, compare_with_baseline
-from temperance.monitoring.sums import TOLERANCE, Limits, PredictionSums, allowed, sum_rows
+from temperance.monitoring.sums import (
+    CONFIDENCE,
+    TOLERANCE,
+    Limits,
+    PredictionSums,
+    allowed,
+    share_of_rows,
+    sum_labelled,
+    sum_predictions,
+)
 
 ALPHA = 0.05
 """Probability of a false alarm over all checks."""
@@ -148,20 +159,20 @@ class Check:
     tolerance: float
     gap_limits: tuple[float, float]
     gaps: tuple[Gap, ...]
-    recheck: Gap | None
     expected_accuracy: tuple[float, float, float] | None
     since: str | None
     change: Change | None
     frequencies: Vector | None
     labels: Labels | None
     shift: Shift | None
-    counted_before: str | None
-    equal_logits: str | None
-    torn_lines: tuple[int, ...]
     class_names: tuple[str, ...]
-    by_group: CalibrationByGroup | None
     limits: Limits = field(repr=False)
     records: tuple[Record, ...] = field(repr=False)
+    recheck: Gap | None = None
+    counted_before: str | None = None
+    equal_logits: str | None = None
+    torn_lines: tuple[int, ...] = ()
+    by_group: CalibrationByGroup | None = None
 
     @property
     def alarm(self) -> bool:
@@ -306,69 +317,50 @@ def check(
     >>> found.action, found.rows
     ('watch', 100)
     """
+    check_number("alpha", alpha, "between 0 and 0.5, such as 0.05", lambda a: 0 < a <= 0.5)
     model = model_of(calibrator)
+    limits = allowed(model, tolerance)
     names = names_of(logits, None, model.n_classes) or model.record.class_names
     logits, from_probs = logits_for(model, logits, from_probs)
-    return check_labelled(
-        model, logits, labels, names, history, tolerance, alpha, dim, name, from_probs, sample_weight, groups,
-        ignore_index, by,
-    )  # fmt: skip
-
-
-def check_labelled(
-    model: Model,
-    logits: Any,
-    labels: Any,
-    names: Names | None,
-    history: str | Path | None,
-    tolerance: float,
-    alpha: float,
-    dim: int | None = None,
-    name: str = "",
-    from_probs: bool | None = None,
-    sample_weight: Any = None,
-    groups: Any = None,
-    ignore_index: int | None = None,
-    by: Any = None,
-) -> Check:
-    """Check rows whose labels are among these class names; without names, labels are column indices.
-
-    Labels that a file reader has turned into columns must not be looked up among the names of the
-    calibrator's classes, which can also be whole numbers.
-    """
-    check_number("alpha", alpha, "between 0 and 0.5, such as 0.05", lambda a: 0 < a <= 0.5)
-    limits = allowed(model, tolerance)
     opened = open_logits(logits, axis_of_classes(model, dim, logits))
     check_kind(model, opened.values, from_probs)
     check_columns(model, opened.shape, opened.dim)
-    if not len(opened.values):
+    values = opened.values
+    if not len(values):
         raise InputError("check needs rows, and there are none. Pass the logits of at least one row.")
-    values, columns, beside = _open_beside(opened, labels, names, sample_weight, groups, by, ignore_index)
-    weights, together = check_sample_weight(beside.weights, len(values)), beside.groups
+    if by is not None and labels is None:
+        raise InputError("by needs labels, which show where the calibrator is wrong. Pass labels.")
+    # A check can have a single group: a history has others.
+    beside = Beside.open(
+        opened, len(values), labels, sample_weight, groups, by, ignore_index=ignore_index, min_groups=1
+    )
+    if beside.kept is not None:
+        values = values[beside.kept]
+    n_rows, n_classes = values.shape
+    columns = None if labels is None else check_labels(beside.labels, n_rows, n_classes, names)
+    weights, together = check_sample_weight(beside.weights, n_rows), beside.groups
+    if together is not None:  # a group can be ignored as a whole
+        together = np.unique(together, return_inverse=True)[1]
     _warn_of_rows(model, values, columns, together)
-    by_group = None
-    if beside.by is not None and columns is not None:
-        rows = Predictions(
-            apply_to_rows(model, "predict_proba", values),
-            columns,
-            np.ones(len(values)) if weights is None else weights,
-            together,
-            beside.by,
-        )
-        by_group = calibration_by_group(rows if weights is None else rows.take(weights > 0), CONFIDENCE)
-    rows_digest, predictions, labelled = sum_rows(model, limits, values, columns, weights, together)
+
+    probs = apply_to_rows(model, "predict_proba", values)
+    share = share_of_rows(n_rows, weights, together)
     pending = Record(
-        calibrator=_digest(model),
+        calibrator=_digest_of_model(model),
         date=utc_now(),
         name=name,
-        rows_digest=rows_digest,
-        labels_digest="" if columns is None else _sha256(columns.astype("<i8")),
+        rows_digest=_digest_of_rows(values),
+        labels_digest="" if columns is None else _digest_of_labels(columns),
         groups=together is not None,
         tolerance=limits.tolerance,
         alpha=float(alpha),
-        predictions=predictions,
-        labelled=labelled,
+        predictions=sum_predictions(probs, limits.baseline, share),
+        labelled=None if columns is None else sum_labelled(probs, columns, limits, share, together),
     )
+    by_group = None
+    if by is not None:
+        rows = check_rows(probs, columns, weights, groups=together, by=beside.by, min_groups=1)
+        by_group = calibration_by_group(rows, CONFIDENCE)
     with open_history(history) as past:
         for record in past.records:
             _check_same(pending, record, past.path)
@@ -376,18 +368,17 @@ def check_labelled(
         if alike and (pending.name or _differ(values)):
             same = (record for record in alike if _has_same_rows(pending, record))
             if (before := next(same, None)) is not None:
-                found = _judge(model, limits, pending, past.records, by_group)
-                own = recent_gaps([before], 0, limits) if pending.labelled is not None else ()
+                found = _judge(model, limits, pending, past.records)
+                (own,) = recent_gaps([before], 0, limits) if pending.labelled is not None else (None,)
                 return replace(
                     found,
-                    recheck=next((gap for gap in own if gap not in found.gaps), None),
+                    recheck=None if own in found.gaps else own,
                     counted_before=before.date,
                     torn_lines=past.torn_lines,
+                    by_group=by_group,
                 )
-        found = _judge(model, limits, pending, (*past.records, pending), by_group)
-        others = (record.date for record in alike if not _has_labels_for(pending, record))
-        if len(values) >= MIN_RECOGNISED:
-            found = replace(found, equal_logits=next(others, None))
+        found = _judge(model, limits, pending, (*past.records, pending))
+        others = [record.date for record in alike if not _has_labels_for(pending, record)]
         record = replace(
             pending,
             log_e=found.log_e,
@@ -396,35 +387,13 @@ def check_labelled(
             action=found.action,
         )
         past.add(record)
-        return replace(found, records=(*past.records, record), torn_lines=past.torn_lines)
-
-
-def _open_beside(
-    opened: Logits,
-    labels: Any,
-    names: Names | None,
-    sample_weight: Any,
-    groups: Any,
-    by: Any,
-    ignore_index: int | None,
-) -> tuple[NDArray[Any] | BFloat16, Indices | None, Beside]:
-    """Return the rows that are not to be ignored: values, labels as columns, and what else they have.
-
-    A check can have a single group: a history has others.
-    """
-    if by is not None and labels is None:
-        raise InputError("by needs labels, which show where the calibrator is wrong. Pass labels.")
-    values = opened.values
-    beside = Beside.open(
-        opened, len(values), labels, sample_weight, groups, by, ignore_index=ignore_index, min_groups=1
-    )
-    if beside.kept is not None:
-        values = values[beside.kept]
-        if beside.groups is not None:
-            beside = replace(beside, groups=np.unique(beside.groups, return_inverse=True)[1])
-    n_rows, n_classes = values.shape
-    columns = None if labels is None else check_labels(beside.labels, n_rows, n_classes, names)
-    return values, columns, beside
+        return replace(
+            found,
+            equal_logits=others[0] if others and n_rows >= MIN_RECOGNISED else None,
+            torn_lines=past.torn_lines,
+            by_group=by_group,
+            records=(*past.records, record),
+        )
 
 
 def _warn_of_rows(
@@ -440,11 +409,18 @@ def _warn_of_rows(
         warn_user(InputWarning(fact, "A fit describes its own rows best: pass other rows."))
 
 
-def _sha256(array: NDArray[Any]) -> str:
-    return f"sha256:{hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()}"
+def _digest_of_rows(values: NDArray[Any] | BFloat16) -> str:
+    digest = hashlib.sha256(np.array(values.shape, "<i8").tobytes())
+    for z, *_ in read_blocks(values):
+        digest.update((z.astype("<f8") + 0.0).tobytes())  # -0.0 + 0.0 = 0.0
+    return f"sha256:{digest.hexdigest()}"
 
 
-def _digest(model: Model) -> str:
+def _digest_of_labels(columns: Indices) -> str:
+    return f"sha256:{hashlib.sha256(columns.astype('<i8').tobytes()).hexdigest()}"
+
+
+def _digest_of_model(model: Model) -> str:
     """Return the digest of the numbers that a calibrator's outputs depend on."""
     digest = hashlib.sha256(f"{model.key} {model.n_classes}".encode())
     for name, value in sorted(model.arrays().items()):
@@ -454,20 +430,12 @@ def _digest(model: Model) -> str:
 
 
 def _check_same(pending: Record, record: Record, path: Path | None) -> None:
-    """Raise unless a record of a history is of the same calibrator, sizes and settings."""
-    date = record.date[:10]
-    if record.calibrator != pending.calibrator:
+    """Raise unless a record of a history is of the same calibrator and settings."""
+    n_classes = len(pending.predictions.predicted)
+    if record.calibrator != pending.calibrator or len(record.predictions.predicted) != n_classes:
         raise InputError(
             f"{path} must be a history of this calibrator; found checks of another one (the first on "
-            f"{date}). Begin a new history per calibrator."
-        )
-    own, found = (
-        (len(one.predictions.predicted), len(one.predictions.confidence)) for one in (pending, record)
-    )
-    if found != own:
-        raise InputError(
-            f"the checks in {path} must count (classes, quantiles) = {own}; found {found} in that of "
-            f"{date}. Remove its line, or begin a new history."
+            f"{record.date[:10]}). Begin a new history per calibrator."
         )
     if record.groups != pending.groups:
         begun, now = ("groups" if one.groups else "rows" for one in (record, pending))
@@ -487,18 +455,12 @@ def _check_same(pending: Record, record: Record, path: Path | None) -> None:
             )
 
 
-def _differ(values: Any) -> bool:
+def _differ(values: NDArray[Any] | BFloat16) -> bool:
     """Say whether enough rows differ that another set of rows would not equal them by chance.
 
     The rows of a stuck classifier, or of a tree, might.
     """
-    distinct: set[bytes] = set()
-    for z, *_ in read_blocks(values):
-        for row in z:
-            distinct.add(row.tobytes())
-            if len(distinct) >= MIN_RECOGNISED:
-                return True
-    return False
+    return len({row.tobytes() for z, *_ in read_blocks(values) for row in z}) >= MIN_RECOGNISED
 
 
 def _has_same_rows(pending: Record, record: Record) -> bool:
@@ -530,13 +492,7 @@ def _predictions_of(records: Sequence[Record]) -> list[PredictionSums]:
     return kept
 
 
-def _judge(
-    model: Model,
-    limits: Limits,
-    pending: Record,
-    records: Sequence[Record],
-    by_group: CalibrationByGroup | None,
-) -> Check:
+def _judge(model: Model, limits: Limits, pending: Record, records: Sequence[Record]) -> Check:
     """Return what all checks show together, and what to do after the pending one."""
     checks = [record for record in records if record.labelled is not None]
     sums = [record.labelled for record in checks if record.labelled is not None]
@@ -566,11 +522,12 @@ def _judge(
         enough = (labels_to_alarm(sums, number, limits, pending.alpha) for number in (bad, max(outside)))
         action, labels = WATCH, next(filter(None, enough), None)
     names = model.record.class_names or tuple(map(str, range(model.n_classes)))
+    has_labels = pending.labelled is not None
     return Check(
         action=action,
         groups=pending.groups,
         rows=pending.predictions.rows,
-        labelled=pending.labelled is not None,
+        labelled=has_labels,
         labelled_rows=sum(one.rows for one in sums),
         labelled_checks=len(sums),
         log_e=log_e,
@@ -579,21 +536,14 @@ def _judge(
         tolerance=limits.tolerance,
         gap_limits=limits.gap,
         gaps=gaps,
-        recheck=None,
-        expected_accuracy=None
-        if pending.labelled is not None
-        else expected_accuracy(pending.predictions, limits),
+        expected_accuracy=None if has_labels else expected_accuracy(pending.predictions, limits),
         since=checks[start].date if len(checks) > 1 else None,
         change=change,
         frequencies=None if window is None else (window.labels + 0.5) / (window.labels + 0.5).sum(),
         labels=labels,
         shift=shift,
-        counted_before=None,
-        equal_logits=None,
-        torn_lines=(),
         # "class 3" in a sentence, where "3" would be a number.
         class_names=tuple(f"class {name}" if name.isdecimal() else name for name in names),
-        by_group=by_group,
         limits=limits,
         records=tuple(records),
     )

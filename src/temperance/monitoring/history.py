@@ -21,7 +21,7 @@ import numpy as np
 
 from temperance.errors import InputError
 from temperance.files import check_writable
-from temperance.json_fields import Field, check_names, parse_object, read_fields, reading_errors
+from temperance.json_fields import Field, check_names, check_object, parse_object, read_fields, reading_errors
 from temperance.monitoring.sums import LabelledSums, PredictionSums
 
 try:
@@ -113,12 +113,14 @@ def read_record(line: bytes) -> Record:
         if plain.pop("temperance_history", None) != VERSION:
             raise InputError(f"temperance_history must be {VERSION}")
         check_names("it", plain, required=("predictions", "labelled"))
-        predictions, labelled = PredictionSums.read(plain.pop("predictions")), plain.pop("labelled")
-        return Record(
-            predictions=predictions,
-            labelled=None if labelled is None else LabelledSums.read(labelled, len(predictions.predicted)),
-            **read_fields(plain, FIELDS, only=True),
-        )
+        given, labelled = check_object(plain.pop("predictions"), "predictions"), plain.pop("labelled")
+        predicted = given.get("predicted")
+        n_classes = len(predicted) if isinstance(predicted, list) else 0
+        predictions = PredictionSums.read(given, "predictions", n_classes, counts="predicted")
+        if labelled is not None:
+            labelled = LabelledSums.read(labelled, "labelled", n_classes, counts="labels")
+        own = read_fields(plain, FIELDS, only=True)
+        return Record(predictions=predictions, labelled=labelled, **own)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,11 +158,8 @@ def open_history(path: str | Path | None) -> Iterator[History]:
         return
     given = Path(path)
     check_writable(given, overwrite=True)
-    is_new = not given.exists()
     with given.open("a+b", buffering=0) as file:
         _lock(file)
-        if is_new:
-            _sync_folder(given)
         file.seek(0)
         content = file.read() or b""
         records, torn = _read(content, given)
@@ -185,16 +184,6 @@ def _lock(file: BinaryIO) -> None:
                 raise
         else:
             return
-
-
-def _sync_folder(path: Path) -> None:
-    """Make sure that the directory entry of a new file is also on disk."""
-    if os.name == "posix":
-        folder = os.open(path.resolve().parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def _read(content: bytes, path: Path) -> tuple[tuple[Record, ...], tuple[int, ...]]:

@@ -27,9 +27,7 @@ so each of its n rows counts as 1 / n, and squares and bets are computed from th
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import reduce
 from operator import add
 from typing import Any, Self
@@ -40,18 +38,20 @@ from scipy.stats import norm
 
 from temperance.calibrators.fit_record import confidence_and_entropy, ends_of_ties
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
-from temperance.core.blocks import BFloat16, read_blocks, row_slices
-from temperance.core.row_block import kernels_of_size
+from temperance.core.blocks import row_slices
 from temperance.errors import InputError
-from temperance.formulas.fit_record import Baseline
-from temperance.formulas.model import Model, apply_to_rows
+from temperance.formulas.fit_record import BASELINE_SHARES, Baseline
+from temperance.formulas.model import Model
 from temperance.inputs.validation import check_number
 from temperance.json_fields import Field, check_object, check_value, read_fields
+from temperance.metrics.intervals import Estimate
 from temperance.monitoring.evidence import BETS, log_growth, summed_residuals
 
 TOLERANCE = 0.02
 """Default tolerance of the gap between confidence and accuracy, and of the frequency of a class."""
 
+CONFIDENCE = 0.95  # of all intervals
+QUANTILE = float(norm.ppf((1 + CONFIDENCE) / 2))
 MARGIN = 2.0  # standard errors of the gap at the fit
 RARE = 0.1  # frequency of a class below which its tolerance shrinks
 MAX_GROUPS = 32
@@ -73,8 +73,6 @@ class Limits:
     high: Vector
     at_fit: Vector
     """The means of the residuals at the fit."""
-    fit_rows: float
-    """The number of rows of the baseline; the effective number, if their weights differ."""
     class_groups: Indices
     """The group of each class: the most frequent at the fit have one each, all others share one."""
 
@@ -117,14 +115,13 @@ def allowed(model: Model, tolerance: float = TOLERANCE) -> Limits:
 
     # A row's gap has the variance c (1 - c), c its confidence, and its indicator of a class p (1 - p), at
     # most the variance at the mean frequency.
-    c = baseline.confidence_quantiles
+    of_gap = baseline.confidence_quantiles * (1 - baseline.confidence_quantiles)
     of_classes = baseline.class_variances
     if of_classes is None:
         of_classes = frequencies * (1 - frequencies)
-    variances = np.append(_mean_of(c * (1 - c)), of_classes)
-    errors = np.sqrt(
-        (variances + 1 / fit_rows) / fit_rows
-    )  # an added row of variance 1: a few rows show little
+    variances = np.append((of_gap[1:] + of_gap[:-1]).mean() / 2, of_classes)
+    # An added row of variance 1: a few rows show little.
+    errors = np.sqrt((variances + 1 / fit_rows) / fit_rows)
     # All classes together stay within their limits as often as the gap alone does.
     margins = np.append(MARGIN, np.full(n_classes, norm.isf(norm.sf(MARGIN) / n_classes)))
 
@@ -143,13 +140,8 @@ def allowed(model: Model, tolerance: float = TOLERANCE) -> Limits:
         np.maximum(np.minimum(at_fit, 0.0) - own, -1.0),
         np.minimum(np.maximum(at_fit, 0.0) + own, 1.0),
         at_fit,
-        fit_rows,
         class_groups,
     )
-
-
-def _mean_of(at_quantiles: Vector) -> float:
-    return float((at_quantiles[1:] + at_quantiles[:-1]).mean() / 2)
 
 
 # ---- sums
@@ -159,32 +151,61 @@ def _check_rows(rows: float, where: str) -> float:
     """Check the rows of one check; weighted rows are no whole number."""
     if not rows:
         raise InputError(f"{where} must be above 0; found 0")
-    return int(rows) if rows.is_integer() else rows
+    return _counted(rows)
+
+
+def _counted(rows: float) -> float:
+    """Return a number of rows as an integer if it is one, up to the rounding of n times 1 / n."""
+    return round(rows) if abs(rows - round(rows)) <= 1e-12 * rows else float(rows)
 
 
 ROWS = Field("rows", float, low=0, high=1e15, check=_check_rows)  # at most what a float counts
 
 
-def _sums(name: str, rows: float, *shape: int, low: float = 0, high: float = 1) -> Field:
-    """Describe sums over rows, of which each adds from `low` to `high`."""
-    least, most = (rows * bound * (1 + READING_SLACK) for bound in (low, high))
-    return Field(name, list, low=least, high=most, shape=shape)
+def per_row(*shape: str | int, low: float = 0, high: float = 1, optional: bool = False) -> dict[str, Any]:
+    """Describe a sum: its shape, in which letters stand for sizes, and what a row adds to each number."""
+    return {"shape": shape, "range": (low, high), "optional": optional}
 
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Numbers and arrays, each a sum over rows, which can be added up over sets of rows."""
+    """Numbers and arrays, each a sum over rows, which can be added up over sets of rows.
+
+    Attributes
+    ----------
+    rows : float
+        Number of rows; weighted ones count as their share, and a group as one.
+    """
+
+    rows: float
 
     def __add__(self, other: Self) -> Self:
         names = [item.name for item in fields(self)]
         return type(self)(**{name: getattr(self, name) + getattr(other, name) for name in names})
 
     @classmethod
-    def _read(cls, plain: dict[str, Any], table: Sequence[Field], name: str, *, counts: str) -> Self:
-        """Return the sums of a line of a history; raise if they do not count each row once."""
+    def read(cls, given: Any, name: str, n_classes: int, *, counts: str) -> Self:
+        """Return the sums of a line of a history; raise if rows cannot add up to them.
+
+        The field `counts` has each row once.
+        """
+        plain = check_object(given, name)
+        rows = check_value(ROWS, plain.get("rows"), f"{name}.rows")
+        sizes = {
+            "K": n_classes,
+            "1 + K": 1 + n_classes,
+            "F": summed_residuals(1 + n_classes),
+            "1 + G": 1 + min(n_classes, MAX_GROUPS),
+        }
+        table = [ROWS]
+        for item in fields(cls)[1:]:
+            low, high = (rows * bound * (1 + READING_SLACK) for bound in item.metadata["range"])
+            shape = tuple(sizes.get(size, size) for size in item.metadata["shape"])
+            kind, optional = list if shape else float, item.metadata["optional"]
+            table.append(Field(item.name, kind, optional=optional, low=low, high=high, shape=shape))
         read = read_fields(plain, table, place=name, only=True)
-        if abs((total := read[counts].sum()) - read["rows"]) > 1e-9 * read["rows"]:
-            raise InputError(f"{name}.{counts} must add up to {read['rows']} rows; found {total:g}")
+        if abs((total := read[counts].sum()) - rows) > 1e-9 * rows:
+            raise InputError(f"{name}.{counts} must add up to {rows} rows; found {total:g}")
         return cls(**read)
 
 
@@ -194,8 +215,6 @@ class PredictionSums(Sums):
 
     Attributes
     ----------
-    rows : float
-        Number of rows; weighted ones count as their share, and a group as one.
     predicted : (K,) array
         Rows by predicted class.
     confidence, entropy : (21,) arrays
@@ -204,31 +223,11 @@ class PredictionSums(Sums):
         Sums of the confidences c, and of the variances c (1 - c) of being right. NaN in the first histories.
     """
 
-    rows: float
-    predicted: Vector
-    confidence: Vector
-    entropy: Vector
-    said: float = np.nan
-    variance: float = np.nan
-
-    @classmethod
-    def read(cls, given: Any) -> PredictionSums:
-        """Return the sums of a line of a history; raise if they cannot be counts."""
-        plain = check_object(given, "predictions")
-        rows = check_value(ROWS, plain.get("rows"), "predictions.rows")
-        n_classes, n_quantiles = (
-            len(values) if isinstance(values := plain.get(name), list) else 0
-            for name in ("predicted", "confidence")
-        )
-        table = (
-            ROWS,
-            _sums("predicted", rows, n_classes),
-            _sums("confidence", rows, n_quantiles),
-            _sums("entropy", rows, n_quantiles),
-            Field("said", float, optional=True, low=0, high=rows * (1 + READING_SLACK)),
-            Field("variance", float, optional=True, low=0, high=rows),
-        )
-        return cls._read(plain, table, "predictions", counts="predicted")
+    predicted: Vector = field(metadata=per_row("K"))
+    confidence: Vector = field(metadata=per_row(len(BASELINE_SHARES)))
+    entropy: Vector = field(metadata=per_row(len(BASELINE_SHARES)))
+    said: float = field(default=np.nan, metadata=per_row(optional=True))
+    variance: float = field(default=np.nan, metadata=per_row(optional=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,8 +236,6 @@ class LabelledSums(Sums):
 
     Attributes
     ----------
-    rows : float
-        Number of rows; weighted ones count as their share, and a group as one.
     confidence : float
         Sum of the largest probabilities.
     probabilities, labels : (K,) arrays
@@ -253,121 +250,75 @@ class LabelledSums(Sums):
         information: log beta first, then one b per group of classes.
     """
 
-    rows: float
-    confidence: float
-    probabilities: Vector
-    labels: Vector
-    residuals: Vector
-    squares: Vector
-    capitals: NDArray[np.float64]
-    score: Vector
-    information: Matrix
+    confidence: float = field(metadata=per_row())
+    probabilities: Vector = field(metadata=per_row("K"))
+    labels: Vector = field(metadata=per_row("K"))
+    residuals: Vector = field(metadata=per_row("1 + K", low=-1))
+    squares: Vector = field(metadata=per_row("1 + K"))
+    # Logarithms of a bet are at least log 0.2, logarithms of probabilities at least -18.4.
+    capitals: NDArray[np.float64] = field(metadata=per_row(2, len(BETS), "F", low=-2, high=2))
+    score: Vector = field(metadata=per_row("1 + G", low=-20, high=20))
+    information: Matrix = field(metadata=per_row("1 + G", "1 + G", low=-400, high=400))
 
     @property
     def accuracy(self) -> float:
         """The share of rows whose predicted class is correct."""
         return float(self.residuals[0] + self.confidence) / self.rows
 
-    @classmethod
-    def read(cls, given: Any, n_classes: int) -> LabelledSums:
-        """Return the sums of a line of a history; raise if rows cannot add up to them."""
-        plain = check_object(given, "labelled")
-        rows = check_value(ROWS, plain.get("rows"), "labelled.rows")
-        with_gap, with_beta = 1 + n_classes, 1 + min(n_classes, MAX_GROUPS)
-        # Logarithms of probabilities are at least -18.4, logarithms of a bet at least log 0.2.
-        table = (
-            ROWS,
-            Field("confidence", float, low=0, high=rows * (1 + READING_SLACK)),
-            _sums("probabilities", rows, n_classes),
-            _sums("labels", rows, n_classes),
-            _sums("residuals", rows, with_gap, low=-1),
-            _sums("squares", rows, with_gap),
-            _sums("capitals", rows, 2, len(BETS), summed_residuals(with_gap), low=-2, high=2),
-            _sums("score", rows, with_beta, low=-20, high=20),
-            _sums("information", rows, with_beta, with_beta, low=-400, high=400),
-        )
-        return cls._read(plain, table, "labelled", counts="labels")
+    @property
+    def gap(self) -> Estimate:
+        """Mean confidence minus accuracy, which is the first residual negated, with a 95% interval.
+
+        An added row with residual 1 keeps the interval wide for few rows.
+        """
+        gap = -float(self.residuals[0]) / self.rows
+        variance = (max(float(self.squares[0]) - self.rows * gap**2, 0.0) + 1) / (self.rows + 1)
+        half = QUANTILE * float(np.sqrt(variance / self.rows))
+        return Estimate(gap, max(-1.0, gap - half), min(1.0, gap + half))
 
 
-def share_of_rows(weights: Vector | None, groups: Indices | None) -> Vector | None:
-    """Return what each row counts as, at most one; None if each counts as one.
+def share_of_rows(n_rows: int, weights: Vector | None, groups: Indices | None) -> Vector:
+    """Return what each row counts as, at most one.
 
     A row of weight w counts as min(1, w / mean w), and a group, with the mean weight of its rows, likewise.
 
     Examples
     --------
-    >>> share_of_rows(None, np.array([0, 1, 1, 1, 1])).tolist()
+    >>> share_of_rows(5, None, np.array([0, 1, 1, 1, 1])).tolist()
     [1.0, 0.25, 0.25, 0.25, 0.25]
     """
-    if groups is None:
-        return None if weights is None else np.minimum(1.0, weights / weights.mean())
-    own = np.ones(len(groups)) if weights is None else weights
+    own = np.ones(n_rows) if weights is None else weights
+    groups = np.arange(n_rows) if groups is None else groups
     total = np.bincount(groups, own)
     mean = total / np.bincount(groups)
-    per_weight = np.minimum(1.0, mean / mean.mean()) / np.where(total > 0, total, 1.0)
-    share: Vector = own * per_weight[groups]
+    share: Vector = own * (np.minimum(1.0, mean / mean.mean()) / np.where(total > 0, total, 1.0))[groups]
     return share
 
 
-def sum_rows(
-    model: Model,
-    limits: Limits,
-    values: NDArray[Any] | BFloat16,
-    columns: Indices | None,
-    weights: Vector | None = None,
-    groups: Indices | None = None,
-) -> tuple[str, PredictionSums, LabelledSums | None]:
-    """Calibrate the rows block by block; return their digest, counts, and sums over labels, if `columns`."""
-    digest = hashlib.sha256(np.array(values.shape, "<i8").tobytes())
-    predictions, labelled = [], []
-    n_rows, n_classes = values.shape
-    share = share_of_rows(weights, groups)
-    of_groups = None if groups is None else np.zeros((groups.max() + 1, len(limits.low)))
-    for part in row_slices(n_rows, max(1, BLOCK_LOGITS // n_classes)):
-        with kernels_of_size(n_rows * n_classes):
-            probs = apply_to_rows(model, "predict_proba", values[part], whole=values)
-        for z, *_ in read_blocks(values[part]):
-            digest.update((z.astype("<f8") + 0.0).tobytes())  # -0.0 + 0.0 = 0.0
-        own = None if share is None else share[part]
-        predictions.append(sum_predictions(probs, limits.baseline, own))
-        if columns is not None:
-            together = None if groups is None or of_groups is None else (groups[part], of_groups)
-            labelled.append(sum_labelled(probs, columns[part], limits, own, together))
-    counts, summed = reduce(add, predictions), reduce(add, labelled) if labelled else None
-    if groups is not None and of_groups is not None:
-        stakes: Vector = np.bincount(groups, share).astype(np.float64)
-        if weights is None:
-            stakes = np.ones(len(stakes))  # without the error of n times 1 / n
-        counts = replace(counts, rows=len(stakes) if weights is None else float(stakes.sum()))
-        if summed is not None:
-            kept = stakes > 0
-            means = of_groups[kept] / stakes[kept, None]
-            squares, capitals = _bets(means, limits, stakes[kept])
-            summed = replace(summed, rows=counts.rows, squares=squares, capitals=capitals)
-    return f"sha256:{digest.hexdigest()}", counts, summed
-
-
 def sum_predictions(probs: Floats, baseline: Baseline, share: Vector | None = None) -> PredictionSums:
-    """Return the counts of a block of rows, each of which counts as a share of one, by default as one."""
-    up_to = []
-    said, entropy = confidence_and_entropy(probs)
+    """Return the counts of rows, each of which counts as a share of one, by default as one."""
+    share = np.ones(len(probs)) if share is None else share
     ends = ends_of_ties(baseline.confidence_quantiles, 1.0), ends_of_ties(baseline.entropy_quantiles)
-    for values, end in zip((said, entropy), ends, strict=True):
-        order = np.argsort(values)
-        counts = np.arange(len(values) + 1.0) if share is None else np.append(0.0, np.cumsum(share[order]))
-        up_to.append(counts[np.searchsorted(values[order], end, side="right")])
-    predicted = np.bincount(probs.argmax(axis=1), share, probs.shape[1]).astype(np.float64)
-    predicted = _by_class(predicted, len(baseline.predicted_counts))
-    one = np.ones(len(probs)) if share is None else share
-    rows = len(probs) if share is None else float(share.sum())
-    variance = float(one @ (said * (1 - said)))
-    return PredictionSums(rows, predicted, up_to[0], up_to[1], float(one @ said), variance)
-
-
-def _by_class(of_columns: NDArray[np.float64], n_classes: int) -> NDArray[np.float64]:
-    """Return numbers by column as numbers by class: positions are one class."""
-    total: NDArray[np.float64] = of_columns.sum(axis=-1, keepdims=True) if n_classes == 1 else of_columns
-    return total
+    parts = []
+    for block in _blocks(probs):
+        one, up_to = share[block], []
+        said, entropy = confidence_and_entropy(probs[block])
+        for values, end in zip((said, entropy), ends, strict=True):
+            order = np.argsort(values)
+            counts = np.append(0.0, np.cumsum(one[order]))
+            up_to.append(counts[np.searchsorted(values[order], end, side="right")])
+        tops = np.bincount(probs[block].argmax(axis=1), one, probs.shape[1])
+        parts.append(
+            PredictionSums(
+                rows=0.0,  # counted once for all blocks
+                predicted=_by_class(tops, len(baseline.predicted_counts)),
+                confidence=up_to[0],
+                entropy=up_to[1],
+                said=float(one @ said),
+                variance=float(one @ (said * (1 - said))),
+            )
+        )
+    return replace(reduce(add, parts), rows=_counted(float(share.sum())))
 
 
 def sum_labelled(
@@ -375,45 +326,59 @@ def sum_labelled(
     labels: Indices,
     limits: Limits,
     share: Vector | None = None,
-    together: tuple[Indices, Matrix] | None = None,
+    groups: Indices | None = None,
 ) -> LabelledSums:
-    """Return the sums of a block of rows, each of which counts as a share of one, by default as one.
+    """Return the sums of rows, each of which counts as a share of one, by default as one.
 
-    `together` has the group of each row, and the residuals of all groups; this adds the rows' residuals
-    to them. A group can continue in the next block, so squares and bets wait until the last.
+    With groups, squares and bets are computed from the residuals of groups.
     """
-    gap, of_columns = np.split(residuals(probs, labels), [1], axis=1)
+    share = np.ones(len(labels)) if share is None else share
     n_classes, class_groups = len(limits.class_groups), limits.class_groups
-    each = np.hstack([gap, _by_class(of_columns, n_classes)])
-    one = np.ones(len(labels)) if share is None else share
     if limits.of_positions:
         class_groups = np.zeros(probs.shape[1], np.intp)
-    score, information = _score(probs, labels, class_groups, one)
-    if together is None:
-        squares, capitals = _bets(each, limits, share)
-    else:
-        groups, of_groups = together
-        order = np.argsort(groups, kind="stable")
-        present, first = np.unique(groups[order], return_index=True)
-        of_groups[present] += np.add.reduceat((one[:, None] * each)[order], first)
-        squares, capitals = _bets(each[:0], limits, None)
-    return LabelledSums(
-        rows=len(labels) if share is None else float(share.sum()),
-        confidence=float(one @ np.minimum(probs.max(axis=1), 1.0).astype(np.float64)),
-        probabilities=_by_class(one @ probs.astype(np.float64), n_classes),
-        labels=_by_class(np.bincount(labels, share, probs.shape[1]).astype(np.float64), n_classes),
-        residuals=one @ each,
-        squares=squares,
-        capitals=capitals,
-        score=score,
-        information=information,
-    )
+    of_groups = None if groups is None else np.zeros((groups.max() + 1, 1 + n_classes))
+    parts = []
+    for block in _blocks(probs):
+        p, y, one = probs[block], labels[block], share[block]
+        gap, of_columns = np.split(residuals(p, y), [1], axis=1)
+        each = np.hstack([gap, _by_class(of_columns, n_classes)])
+        score, information = _score(p, y, class_groups, one)
+        staked, stakes = each, one
+        if groups is not None and of_groups is not None:  # a group can continue in the next block
+            order = np.argsort(groups[block], kind="stable")
+            present, first = np.unique(groups[block][order], return_index=True)
+            of_groups[present] += np.add.reduceat((one[:, None] * each)[order], first)
+            staked, stakes = each[:0], one[:0]
+        parts.append(
+            LabelledSums(
+                rows=0.0,  # counted once for all blocks
+                confidence=float(one @ np.minimum(p.max(axis=1), 1.0).astype(np.float64)),
+                probabilities=_by_class(one @ p.astype(np.float64), n_classes),
+                labels=_by_class(np.bincount(y, one, p.shape[1]), n_classes),
+                residuals=one @ each,
+                squares=stakes @ staked**2,
+                capitals=log_growth(staked, limits.low, limits.high, stakes),
+                score=score,
+                information=information,
+            )
+        )
+    found = replace(reduce(add, parts), rows=_counted(float(share.sum())))
+    if groups is None or of_groups is None:
+        return found
+    total = np.bincount(groups, share).astype(np.float64)
+    means, total = of_groups[total > 0] / total[total > 0, None], total[total > 0]
+    capitals = log_growth(means, limits.low, limits.high, total)
+    return replace(found, squares=total @ means**2, capitals=capitals)
 
 
-def _bets(each: Matrix, limits: Limits, share: Vector | None) -> tuple[Vector, NDArray[np.float64]]:
-    """Return the sum of squares of residuals, and the logarithms of the capitals of bets on them."""
-    one = np.ones(len(each)) if share is None else share
-    return one @ each**2, log_growth(each, limits.low, limits.high, share)
+def _blocks(probs: Floats) -> list[slice]:
+    return row_slices(len(probs), max(1, BLOCK_LOGITS // probs.shape[1]))
+
+
+def _by_class(of_columns: NDArray[Any], n_classes: int) -> NDArray[np.float64]:
+    """Return numbers by column as numbers by class: positions are one class."""
+    total: NDArray[np.float64] = of_columns.sum(axis=-1, keepdims=True) if n_classes == 1 else of_columns
+    return total
 
 
 def residuals(probs: Floats, labels: Indices) -> Matrix:

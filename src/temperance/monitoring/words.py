@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from temperance.monitoring.change import INSPECT, KEEP, LABEL, WATCH, Change
-from temperance.monitoring.gaps import Gap
+from temperance.monitoring.change import INSPECT, KEEP, LABEL, WATCH, Gap
 
 if TYPE_CHECKING:
     from temperance.monitoring.checks import Check
@@ -25,14 +24,10 @@ MAX_FACTOR = 1.35  # larger factors of the logits are not written as numbers
 
 def sentences(check: Check) -> list[str]:
     """Return the verdict, then the evidence for it."""
-    said = [
-        _verdict(check),
-        *_of_recheck(check),
-        *_of_gaps(check),
-        *_of_change(check),
-        *_of_evidence(check),
-        *_of_predictions(check),
-    ]
+    said = [_verdict(check)]
+    if check.counted_before is not None:
+        said.append(f"These rows were checked on {check.counted_before[:10]} and are not counted again.")
+    said += [*_of_gaps(check), *_of_change(check), *_of_evidence(check), *_of_predictions(check)]
     if check.groups:
         said.append("A group counts as one row, with the mean of its rows.")
     if check.by_group is not None:
@@ -94,11 +89,6 @@ def _verdict(check: Check) -> str:
     return f"Act: {changed}. Fit the calibrator again, with about {check.labels.number:,} {_labels(check)}."
 
 
-def _of_recheck(check: Check) -> Iterator[str]:
-    if check.counted_before is not None:
-        yield f"These rows were checked on {check.counted_before[:10]} and are not counted again."
-
-
 def _of_gaps(check: Check) -> Iterator[str]:
     for gap in (*([] if check.recheck is None else [check.recheck]), *check.gaps):
         yield (
@@ -110,7 +100,7 @@ def _of_gaps(check: Check) -> Iterator[str]:
         low, high = check.gap_limits
         yield (
             f"Allowed are {points(low)} to {points(high)}: the gap at the fit, its uncertainty "
-            f"({round(check.limits.fit_rows):,} rows, two standard errors), and "
+            f"({round(check.limits.baseline.effective_rows):,} rows, two standard errors), and "
             f"{100 * check.tolerance:.3g} points of tolerance."
         )
 
@@ -130,8 +120,17 @@ def _of_change(check: Check) -> Iterator[str]:
     if check.since is not None:
         rows = _rows(check, change.rows)
         yield f"The change is clearest in the {rows} with labels since {check.since[:10]}."
-    if check.action != INSPECT:
-        yield from _confidence(change)
+    size, error = abs(change.log_temperature), change.log_temperature_error
+    if check.action != INSPECT and change.explanation != "class frequencies" and size > 2 * error:
+        grows = change.log_temperature > 0
+        how, what = ("overconfident", "dividing") if grows else ("underconfident", "multiplying")
+        if (factor := float(np.exp(size))) > MAX_FACTOR:  # one step of Fisher scoring overstates it
+            yield f"It is {how}."
+        else:
+            yield (
+                f"It is {how}: {what} its logits by {factor:.2f} would fit these rows best (standard error "
+                f"{100 * error:.0f}%)."
+            )
     for how, rises in (("More", True), ("Less", False)):
         told = "; ".join(
             f"{check.class_names[one.column]} ({one.ratio:.2f} times, {one.low:.2f} to {one.high:.2f})"
@@ -157,21 +156,6 @@ def _of_evidence(check: Check) -> Iterator[str]:
     yield (
         f"Evidence of a change: e-value {shown}, alarm at {1 / check.alpha:.3g}. The "
         f"probability of a false alarm over all checks is at most {100 * check.alpha:.3g}%."
-    )
-
-
-def _confidence(change: Change) -> Iterator[str]:
-    size, error = abs(change.log_temperature), change.log_temperature_error
-    if change.explanation == "class frequencies" or size <= 2 * error:
-        return
-    grows = change.log_temperature > 0
-    how, what = ("overconfident", "dividing") if grows else ("underconfident", "multiplying")
-    if (factor := float(np.exp(size))) > MAX_FACTOR:  # one step of Fisher scoring overstates a large change
-        yield f"It is {how}."
-        return
-    yield (
-        f"It is {how}: {what} its logits by {factor:.2f} would fit these rows best (standard error "
-        f"{100 * error:.0f}%)."
     )
 
 

@@ -13,7 +13,6 @@ from temperance.display import GapsDisplay
 from temperance.display.chart import WIDE, Axis, Chart, Intervals, Line, Rule, robust_limits
 from temperance.files import write_atomically
 from temperance.monitoring import Check
-from temperance.monitoring.gaps import gap_of
 from temperance.monitoring.words import e_value, points
 from temperance.report.markup import element, html_document, joined, table
 from temperance.report.svg import figure
@@ -65,11 +64,11 @@ def _table(check: Check) -> Markup:
         n_rows, found = record.predictions.rows, ["", "", "", ""]
         sums = record.labelled
         if sums is not None:
-            n_rows, (gap, low, high) = sums.rows, gap_of(sums.rows, sums.residuals[0], sums.squares[0])
+            n_rows, gap = sums.rows, sums.gap
             found = [
                 f"{100 * sums.confidence / sums.rows:.1f}",
                 f"{100 * sums.accuracy:.1f}",
-                f"{points(gap)} ({points(low)} to {points(high)})",
+                f"{points(gap.value)} ({points(gap.low)} to {points(gap.high)})",
                 e_value(record.log_e),
             ]
         name = f"{number} {record.name}".strip()
@@ -101,8 +100,8 @@ def evidence_chart(check: Check, at: Indices) -> Chart:
 
 def gap_chart(check: Check, at: Indices) -> Chart:
     """Return confidence minus accuracy of the labelled checks, with intervals and limits."""
-    labelled = [sums for i in at if (sums := check.records[i].labelled) is not None]
-    gaps = 100 * np.array([gap_of(sums.rows, sums.residuals[0], sums.squares[0]) for sums in labelled])
+    labelled = [sums.gap for i in at if (sums := check.records[i].labelled) is not None]
+    gaps = 100 * np.array([(gap.value, gap.low, gap.high) for gap in labelled])
     low, high = (100 * limit for limit in check.gap_limits)
     tips = _tips(check, at, [f"{points(gap / 100)} points" for gap in gaps[:, 0]])
     intervals = Intervals((at + 1).astype(np.float64), *gaps.T, method=_COLOURS[0], tips=tips)

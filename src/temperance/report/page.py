@@ -21,8 +21,7 @@ import temperance
 from temperance import display
 from temperance.calibrators import CALIBRATORS, UNCALIBRATED
 from temperance.comparison import Comparison, LearningCurve, MethodResult, Verdict
-from temperance.comparison.differences import Difference, shares
-from temperance.comparison.result import MIN_ROWS
+from temperance.comparison.method_result import MIN_ROWS, Difference
 from temperance.comparison.table import MINUS, numbers
 from temperance.comparison.verdict import Outcome
 from temperance.decisions import Automation, find_rule
@@ -168,7 +167,7 @@ def _gap(report: Report, results: Sequence[MethodResult], level: str) -> Markup:
     """Return the tile of confidence minus accuracy; of two classes, of P(second) minus its base rate."""
     comparison = report.comparison
     if report.n_classes == 2:
-        share = shares(comparison.results, comparison.judged.weights)
+        share = results[0].share
         positive, groups = comparison.judged.labels == 1, comparison.judged.groups
         gaps, said = [], []
         for one in results:

@@ -42,7 +42,7 @@ def class_temperatures(results: Results, task: TaskFile) -> Chart:
             f"no class of {task.name} has {MIN_ROWS} test rows, some of them wrong, as a figure by class "
             "needs. Choose another task."
         )
-    return shown.chart(flat=False)
+    return shown.chart()
 
 
 def entropy_temperatures(results: Results, task: TaskFile, method: str) -> Chart:
