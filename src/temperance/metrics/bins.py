@@ -31,6 +31,7 @@ is the design effect of groups within bins, 1 for independent rows. The interval
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -39,7 +40,6 @@ from temperance.core.arrays import Floats, Indices, Vector
 from temperance.core.ece_loss import assign_bins, equal_width_edges
 from temperance.inputs.labels import Names
 from temperance.inputs.validation import check_choice, check_number
-from temperance.metrics.bootstrap import Residuals, expected_noise, group_sums
 from temperance.metrics.intervals import Units, wilson_interval
 from temperance.metrics.predictions import Predictions, cached_slices, check_fraction, check_rows
 
@@ -213,24 +213,15 @@ def effect_in_bins(residual: Vector, index: Indices, weight: Vector, groups: Ind
     return Units.of(share * (residual - mean[index]), share, in_bin).effect
 
 
-def binned_residuals(rows: Predictions, change: Vector, bins: int) -> Residuals:
-    """Return the residuals of the top label in bins of equal width.
+def places_in_bins(rows: Predictions, bins: int) -> Any:
+    """Return the sparse matrix (bins, N) that adds up rows in bins of equal width."""
+    from scipy.sparse import csr_array
 
-    `change` is the amount that recalibration adds to the confidence of each row.
-    """
-    index, n_rows = assign_bins(rows.confidence, equal_width_edges(bins, rows.confidence.dtype)), len(change)
-    mean, fitted, sure, count = (
-        np.bincount(index, weights=rows.weight * values, minlength=bins).astype(np.float64)
-        for values in (rows.residual, change, rows.confidence.astype(np.float64), np.ones(n_rows))
+    index, n_rows = (
+        assign_bins(rows.confidence, equal_width_edges(bins, rows.confidence.dtype)),
+        len(rows.probs),
     )
-    chance = np.bincount(index, weights=rows.pseudo_error.weight, minlength=bins).astype(np.float64)
-    effect = effect_in_bins(rows.residual, index, rows.weight, rows.groups)
-    return Residuals(
-        mean / rows.total,
-        group_sums(np.ones(n_rows), index, np.arange(n_rows), (bins, n_rows)),
-        fitted / rows.total,
-        expected=expected_noise(count, sure, fitted, chance, rows.weight, effect),
-    )
+    return csr_array((np.ones(n_rows), (index, np.arange(n_rows))), shape=(bins, n_rows))
 
 
 def debiased(diagram: Reliability) -> float:
