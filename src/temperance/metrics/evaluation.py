@@ -331,27 +331,34 @@ class Scorer:
     ) -> dict[str, Estimate]:
         """Return the calibration errors with intervals; recalibration adds `change` to the confidences."""
         width = fixed_point(grid_mean(rows))
-        places = places_in_bins(rows, self.bins), places_on_grid(rows, coarse_cells(width))
-        noises = bootstrap(rows, places, self.draws, seed, progress)
-        (mean, mean_on_grid), (fitted, fitted_on_grid) = (
-            [place @ (rows.weight * values) / rows.total for place in places]
-            for values in (rows.residual, change)
+        in_bins, on_grid = places_in_bins(rows, self.bins), places_on_grid(rows, coarse_cells(width))
+        noise_in_bins, noise_on_grid = bootstrap(rows, (in_bins, on_grid), self.draws, seed, progress)
+        weight, widening = rows.weight, np.float32(rows.units.widening(self.confidence))
+        residual, moved = weight * rows.residual, weight * change
+        count, stated = in_bins @ weight, in_bins @ (weight * rows.confidence.astype(np.float64))
+        chance = in_bins @ rows.pseudo_error.weight
+        expected = expected_noise(count, stated, in_bins @ moved, chance, weight, diagram.effect)
+        error = norm_interval(
+            diagram.error,
+            in_bins @ residual / rows.total,
+            in_bins @ moved / rows.total,
+            scaled(noise_in_bins, expected) * widening,
+            self.confidence,
+            least_high,
         )
-        count, stated, moved = (
-            places[0] @ (rows.weight * values)
-            for values in (np.ones(len(rows.probs)), rows.confidence.astype(np.float64), change)
+        smooth_error = norm_interval(
+            width,
+            smoothed(on_grid @ residual / rows.total, width),
+            smoothed(on_grid @ moved / rows.total, width),
+            smoothed(noise_on_grid * widening, width),
+            self.confidence,
+            least_high,
         )
-        chance = places[0] @ rows.pseudo_error.weight
-        expected = expected_noise(count, stated, moved, chance, rows.weight, diagram.effect)
-        widening = np.float32(rows.units.widening(self.confidence))
-        in_bins = mean, fitted, scaled(noises[0], expected) * widening
-        on_grid = (smoothed(one, width) for one in (mean_on_grid, fitted_on_grid, noises[1] * widening))
-        error = norm_interval(diagram.error, *in_bins, self.confidence, least_high)
         without_bias = debiased(diagram)  # of the same true number
         return {
             "ece": error,
             "debiased_ece": replace(error, value=without_bias, low=min(error.low, without_bias)),
-            "smooth_ece": norm_interval(width, *on_grid, self.confidence, least_high),
+            "smooth_ece": smooth_error,
         }
 
     def _own_estimate(
