@@ -44,7 +44,6 @@ from temperance.metrics.intervals import Units, wilson_interval
 from temperance.metrics.predictions import Predictions, cached_slices, check_fraction, check_rows
 
 MAX_BINS = 10_000  # more than any data set needs; memory and time grow with the number
-_SMALL = 1 / 15  # probabilities up to this value, and within the first bin, are summed but not kept
 
 
 def check_bins(bins: int, strategy: str = "width") -> int:
@@ -245,57 +244,26 @@ def classwise_error(rows: Predictions, bins: int, strategy: str = "width") -> fl
         R_kb = sum_i w_i (1[y_i = k] - p_ik) over the rows i with p_ik in bin b
         classwise ECE = sum_kb |R_kb| / (K sum_i w_i)
 
-    For two reasons, one pass over the probabilities is enough for any number of classes:
-
-    1. Rows sum to 1, so few of the K probabilities of a row are above 1/15. These are kept one by one; the
-       first bin is the rest of the total of a class.
-    2. A class that is not the label of any row has R_kb <= 0 in every bin. All such classes together add
-       their probability, sum_i w_i sum_k p_ik.
+    Rows sum to 1, so few of the K probabilities of a row are above the first bin. Only these are read one by
+    one; the first bin has the rest of the total of a class.
     """
     n_classes = rows.probs.shape[1]
-    if strategy == "width":
-        return float(np.abs(_residuals(rows, bins)).sum()) / (n_classes * rows.total)
-    errors = []
-    for k, column in enumerate(rows.probs.T):
-        event = (rows.labels == k).astype(np.float64)
-        errors.append(binned(np.ascontiguousarray(column), event, rows.weight, bins, strategy).error)
-    return float(np.mean(errors))
-
-
-def _residuals(rows: Predictions, bins: int) -> Vector:
-    """Return R of each class that occurs, in bins of equal width, and one R for all other classes."""
-    occurring, place = np.unique(rows.labels, return_inverse=True)
-    n = len(occurring)
+    if strategy == "mass":
+        errors = []
+        for k, column in enumerate(rows.probs.T):
+            event = (rows.labels == k).astype(np.float64)
+            errors.append(binned(np.ascontiguousarray(column), event, rows.weight, bins, strategy).error)
+        return float(np.mean(errors))
     edges = equal_width_edges(bins, rows.confidence.dtype)
-    row, column, others = _large_probabilities(rows, occurring, edges)
-    large, weight = rows.probs[row, occurring[column]], rows.weight[row]
-    residual = weight * ((rows.labels[row] == occurring[column]) - large.astype(np.float64))
-    in_bins: Vector = np.bincount(
-        column * bins + assign_bins(large, edges), weights=residual, minlength=n * bins
-    ).astype(np.float64)  # NumPy returns integers if nothing is summed
-    of_class = np.bincount(place, weights=rows.weight, minlength=n) - rows.class_totals[occurring]
-    in_bins[::bins] += of_class - np.bincount(column, weights=residual, minlength=n)
-    return np.append(in_bins, -others)
-
-
-def _large_probabilities(
-    rows: Predictions, occurring: Indices, edges: Floats
-) -> tuple[Indices, Indices, float]:
-    """Return rows and columns of the large probabilities of classes that occur, and the sum of other classes.
-
-    This reads the probabilities once.
-    """
-    place = np.full(rows.probs.shape[1], -1)
-    place[occurring] = np.arange(len(occurring))
-    unclaimed = (place < 0).astype(rows.probs.dtype)
-    cut = np.minimum(edges[1], edges.dtype.type(_SMALL))
-    found, others = [], np.zeros(len(rows.probs))
+    found = []
     for block in cached_slices(*rows.probs.shape):
-        part = rows.probs[block]
-        row, column = np.nonzero(part > cut)
-        kept = place[column] >= 0
-        found.append((row[kept] + block.start, place[column[kept]]))
-        if unclaimed.any():
-            others[block] = np.einsum("ij,j->i", part, unclaimed)
+        row, column = np.nonzero(rows.probs[block] > edges[1])
+        found.append((row + block.start, column))
     row, column = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return row, column, float(rows.weight @ others)
+    large, weight = rows.probs[row, column], rows.weight[row]
+    residual = weight * ((rows.labels[row] == column) - large.astype(np.float64))
+    _, place = np.unique(column * bins + assign_bins(large, edges), return_inverse=True)
+    first = np.bincount(rows.labels, rows.weight, n_classes) - rows.class_totals
+    first -= np.bincount(column, residual, n_classes)
+    total = np.abs(first).sum() + np.abs(np.bincount(place, residual)).sum()
+    return float(total / (n_classes * rows.total))
