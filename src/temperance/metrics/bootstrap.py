@@ -130,7 +130,7 @@ def bootstrap(
     seed: int,
     progress: Callable[[float], None] | None = None,
 ) -> list[Single]:
-    """Return the noise of mean residuals in D places, an array (D, draws) for each matrix.
+    """Return the noise of mean residuals in D places, one array (D, draws) per matrix.
 
     The sparse matrices (D, N) of `places` add up rows in bins or on a grid.
     """

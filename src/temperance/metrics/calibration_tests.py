@@ -50,7 +50,7 @@ from temperance.metrics.predictions import Predictions, cached_slices, check_fra
 
 LEVEL = 0.05  # significance level in `words`
 _PARTS_OF_PATH = 16  # of cumulated residuals, whose variance by groups can be largest before the end
-_MIN_DISTANCE = 2.0**-53  # of a probability from 0 and 1, where its logit is taken
+MIN_DISTANCE = 2.0**-53  # of a probability from 0 and 1, where its logit is taken
 _TOLERANCE = 1e-16  # of the predicted decrease of the mean loss: coefficients to 1e-8 standard errors
 _MIN_INFORMATION = 10.0  # sum of p (1 - p) of a tested class, so that the ratio is chi-squared
 _MAX_TESTED_CLASSES = 20  # at once, so that the test stays a small part of an evaluation
@@ -429,7 +429,7 @@ def cox_of(
     """Return Cox's test, with intervals of this level."""
     from scipy.special import chdtrc
 
-    c = np.clip(probability, _MIN_DISTANCE, 1 - _MIN_DISTANCE)
+    c = np.clip(probability, MIN_DISTANCE, 1 - MIN_DISTANCE)
     logit, weight = np.log(c) - np.log1p(-c), weight * weight.sum() / (weight @ weight)
     loss = _ClassLoss(np.column_stack([logit, np.zeros(len(c))]), 1 - outcome.astype(np.intp), weight, 1)
     has_slope, total = bool(np.ptp(logit) > 0), loss.total_weight
@@ -533,7 +533,7 @@ def _log_ratios(rows: Predictions, tested: Indices) -> tuple[Matrix, Indices]:
         part = ratios[block]
         part[:, : len(tested)] = probs[:, tested]
         part[:, len(tested) :] = np.delete(probs, tested, axis=1).sum(axis=1, keepdims=True)
-        np.log(np.maximum(part, _MIN_DISTANCE, out=part), out=part)
+        np.log(np.maximum(part, MIN_DISTANCE, out=part), out=part)
         part -= part[:, len(tested) - 1 : len(tested)].copy()
     return ratios, column[rows.labels]
 

@@ -146,7 +146,7 @@ def decompose(
     >>> round(parts.total, 3), round(parts.calibration, 2), round(parts.refinement, 2)
     (1.159, 0.57, 0.59)
     """
-    check_choice("loss", loss, ("nll", "brier"))
+    check_choice("loss", loss, _LOSSES)
     rows = check_rows(
         probs, labels, sample_weight, classes, groups=groups, dim=dim, ignore_index=ignore_index
     )
