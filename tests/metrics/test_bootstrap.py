@@ -3,49 +3,48 @@
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.sparse import csr_array
 
 from temperance.metrics import bootstrap as module
 from temperance.metrics.bootstrap import (
-    Resamples,
-    Residuals,
     binomial_deviation,
     bootstrap,
     expected_noise,
     kept_scales,
     norm_interval,
     plausible_shapes,
+    random_factors,
+    scaled,
 )
 from temperance.metrics.predictions import Predictions
 
 
-def test_resamples_are_random_factors_of_their_seed_and_are_drawn_again_alike(monkeypatch):
-    kept = np.hstack(list(Resamples(49, 600, 7).blocks()))
-    assert kept.shape == (50, 600)
+def test_factors_have_their_moments_and_are_those_of_their_seed(monkeypatch):
+    blocks = list(random_factors(50, 600, 7))
+    assert [block.shape for block in blocks] == [(50, 256), (50, 256), (50, 88)]
+    factors = np.hstack(blocks)
     for power, moment in enumerate((0, 1, 1), start=1):
-        assert np.mean(kept.astype(float) ** power) == pytest.approx(moment, abs=0.05)
-    assert len(np.unique(kept)) == 2
-    monkeypatch.setattr(module, "_MAX_KEPT", 0)
-    again = Resamples(49, 600, 7)
-    assert [block.shape[1] for block in again.blocks()] == [256, 256, 88]
+        assert np.mean(factors.astype(float) ** power) == pytest.approx(moment, abs=0.05)
+    assert len(np.unique(factors)) == 2
     monkeypatch.setattr(module, "_BLOCK_SIZE", 50 * 250)
-    assert [block.shape[1] for block in again.blocks()] == [250, 250, 100]
-    np.testing.assert_array_equal(np.hstack(list(again.blocks())), kept)
-    np.testing.assert_array_equal(np.hstack(list(again.blocks())), kept)
-    assert (np.hstack(list(Resamples(49, 600, 8).blocks())) != kept).any()
+    narrow = list(random_factors(50, 600, 7))
+    assert [block.shape[1] for block in narrow] == [250, 250, 100]
+    np.testing.assert_array_equal(np.hstack(narrow), factors)
+    assert (np.hstack(list(random_factors(50, 600, 8))) != factors).any()
 
 
 def test_draws_are_those_of_weighted_residuals():
     rng = np.random.default_rng(0)
-    residual, weight = rng.normal(size=(3, 40)), rng.uniform(0.5, 2, 40)
-    p, resamples = rng.uniform(0.5, 1, 40), Resamples(40, 20, 1)
+    weight, p = rng.uniform(0.5, 2, 40), rng.uniform(0.5, 1, 40)
     rows = Predictions(np.column_stack([p, 1 - p]), rng.integers(2, size=40), weight)
-    place = residual / rows.residual
+    place = rng.normal(size=(3, 40))
+    residual = place * rows.residual
     mean = residual @ weight / weight.sum()
-    noise = bootstrap(rows, {"x": Residuals(mean, lambda moved: place @ moved, mean)}, resamples)
-    *factors, of_error = np.hstack(list(resamples.blocks()))
+    (noise,) = bootstrap(rows, (csr_array(place),), 20, 1)
+    *factors, of_error = np.hstack(list(random_factors(41, 20, 1)))
     direct = ((residual - mean[:, None]) * weight) @ factors / weight.sum()
     # The rest is a pseudo-error: a row that is wrong, with the weight of one row.
-    rest = (noise["x"] - direct) * weight.sum() ** 2 / (weight @ weight) / of_error + mean[:, None]
+    rest = (noise - direct) * weight.sum() ** 2 / (weight @ weight) / of_error + mean[:, None]
     for column in rest.T:
         assert np.abs(place * -p - column[:, None]).max(axis=0).min() < 1e-4
 
@@ -69,8 +68,7 @@ def test_the_expected_noise_of_bins_is_that_of_simulated_labels():
 def test_noise_that_is_too_small_is_scaled_to_what_is_expected():
     noise = np.array([[1.0, -1.0], [3.0, 3.0], [5.0, 5.0]], np.float32)
     for expected, factor in (([4.0, 4.0, 0.0], 2.0), ([1.0, 1.0, 0.0], 1.0)):
-        residuals = Residuals(np.zeros(3), lambda w: w, np.zeros(3), expected=np.array(expected))
-        np.testing.assert_allclose(residuals.scaled(noise), factor * noise)
+        np.testing.assert_allclose(scaled(noise, np.array(expected)), factor * noise)
 
 
 def test_binomial_deviations_are_sums_over_counts():
@@ -142,7 +140,7 @@ def test_the_ends_of_an_interval_of_a_norm_are_where_the_test_begins_to_reject(s
 
 def test_without_noise_an_interval_is_its_estimate():
     mean, none = np.array([0.1, -0.2]), np.zeros((2, 50), np.float32)
-    found = norm_interval(0.3, Residuals(mean, lambda weights: none, np.zeros(2)), none, 0.9)
+    found = norm_interval(0.3, mean, np.zeros(2), none, 0.9, 0.0)
     assert (found.low, found.high) == (0.3, 0.3)
     noise = np.random.default_rng(0).normal(size=(2, 50)).astype(np.float32)
     shapes = plausible_shapes(np.zeros(2), np.zeros(2), noise)
@@ -170,10 +168,3 @@ def test_for_the_lower_end_a_residual_is_shrunk_by_the_variance_of_its_noise():
     sparse, _ = plausible_shapes(mean, fitted, noise)
     shape = np.array([0.1 + 0.4 - 0.01 / 0.4, 0.2 - 0.01 / 0.2, 0.0])
     np.testing.assert_allclose(sparse[:, 0], shape / shape.sum(), atol=0.01)
-
-
-@pytest.mark.parametrize(("room", "kept"), [(50 * 20, True), (50 * 20 - 1, False)])
-def test_as_many_factors_as_there_is_room_for_are_kept(monkeypatch, room, kept):
-    monkeypatch.setattr(module, "_MAX_KEPT", room)
-    drawn = Resamples(50, 20, 1)
-    assert (next(drawn.blocks()) is next(drawn.blocks())) == kept

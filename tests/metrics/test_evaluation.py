@@ -188,16 +188,6 @@ def test_few_rows_are_not_an_error(n_rows):
     assert result["accuracy"].value == 1
 
 
-def test_random_states_give_resamples_of_their_own():
-    rows = check_rows(np.array([[0.7, 0.3], [0.4, 0.6]]), np.array([0, 1]))
-    seeds = set()
-    for random_state in range(150):
-        scorer = Scorer(15, 0.95, 1, random_state)
-        scorer.evaluate(rows)
-        seeds.add(scorer._resamples.seed)
-    assert len(seeds) == 150
-
-
 def test_of_two_classes_the_mean_probability_and_the_base_rate_are_shown():
     probs, weight = np.array([0.1, 0.2, 0.9]), np.array([1.0, 1.0, 2.0])
     found = metrics.evaluate(probs, [0, 1, 1], sample_weight=weight, draws=1)

@@ -7,7 +7,7 @@ import pytest
 from small_cases import arguments, draw_cases, exact_rows
 
 from temperance import metrics
-from temperance.metrics.calibration_tests import maximum_survival, range_survival
+from temperance.metrics.calibration_tests import brownian_survival
 
 CASES = [(exact_rows(*case), *case) for case in draw_cases(seed=0, number=150)]
 
@@ -65,6 +65,6 @@ def test_calibration_tests(column):
 def test_a_p_value_of_brownian_motion_has_all_its_digits(x):
     wide, half = mpmath.mpf(x), mpmath.mpf(x) / 2
     ranges = [(-1) ** (k - 1) * k * mpmath.ncdf(-k * wide) for k in range(1, 200)]
-    assert range_survival(x) == pytest.approx(float(8 * mpmath.fsum(ranges)), rel=1e-10, abs=0)
+    assert brownian_survival(x, "kuiper") == pytest.approx(float(8 * mpmath.fsum(ranges)), rel=1e-10, abs=0)
     maxima = [(-1) ** k * mpmath.ncdf(-(2 * k + 1) * half) for k in range(200)]
-    assert maximum_survival(x / 2) == pytest.approx(float(4 * mpmath.fsum(maxima)), rel=1e-10, abs=0)
+    assert brownian_survival(x / 2, "ks") == pytest.approx(float(4 * mpmath.fsum(maxima)), rel=1e-10, abs=0)

@@ -6,7 +6,6 @@ from scipy import stats
 
 from temperance import InputError, metrics
 from temperance.metrics import METRICS
-from temperance.metrics.bootstrap import Resamples
 from temperance.metrics.decomposition import random_folds
 from temperance.metrics.evaluation import Scorer
 from temperance.metrics.intervals import Units, mean_interval, proportion_interval, spread
@@ -164,12 +163,11 @@ def test_a_metric_of_your_own_has_percentiles_of_drawn_groups(simulate):
     assert scorer.evaluate(twice)["error"] == once
 
 
-def test_rows_of_a_group_share_a_fold_and_a_factor():
+def test_rows_of_a_group_share_a_fold():
     groups = np.repeat(np.arange(30), 4)
     fold = random_folds(120, 5, np.random.default_rng(0), groups)
     assert [len({*fold[groups == g]}) for g in range(30)] == [1] * 30
     assert np.bincount(fold).tolist() == [24] * 5
-    assert next(Resamples(120, 10, 0, 30).blocks()).shape == (31, 10)
 
 
 PIXELS = (4, 3, 5, 6)

@@ -5,15 +5,17 @@ import pytest
 
 from temperance import metrics
 from temperance.metrics.predictions import check_rows
-from temperance.metrics.smooth import grid_mean, grid_sums, smooth_parts, smoothed
+from temperance.metrics.smooth import coarse_cells, grid_mean, places_on_grid, smoothed
 
 
 @pytest.mark.parametrize("sharpen", [1.3, 2.0, 4.0])
 def test_the_smoothed_residuals_of_the_rows_have_the_smooth_error_as_their_norm(sharpen, simulate):
     probs, labels, _ = simulate(500, 3, sharpen=sharpen)
-    value, residuals = smooth_parts(check_rows(probs, labels), np.zeros(500))
-    assert np.abs(residuals.mean).sum() == pytest.approx(value, rel=0.02)
-    assert len(residuals.mean) >= 4 / value  # four cells in the width of the kernel
+    rows, value = check_rows(probs, labels), metrics.smooth_ece(probs, labels)
+    n_cells = coarse_cells(value)
+    assert n_cells >= 4 / value  # four cells in the width of the kernel
+    residual = places_on_grid(rows, n_cells) @ rows.residual / 500
+    assert np.abs(smoothed(residual, value)).sum() == pytest.approx(value, rel=0.02)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +56,7 @@ def test_the_fixed_point_agrees_with_relplot_to_its_own_tolerance(top):
 def test_the_grid_keeps_the_size_and_the_position_of_each_residual():
     confidence = np.array([0.5, 0.61803, 0.75, 0.9])
     rows = check_rows(np.column_stack([confidence, 1 - confidence]), [0, 1, 0, 1])
-    masses = grid_sums(rows)(np.diag(rows.residual))
+    masses = places_on_grid(rows) @ np.diag(rows.residual)
     centres = (np.arange(len(masses)) + 0.5) / len(masses)
     np.testing.assert_allclose(masses.sum(axis=0), rows.residual, rtol=1e-12)
     np.testing.assert_allclose(centres @ masses / rows.residual, confidence, rtol=1e-12)

@@ -31,6 +31,7 @@ is the design effect of groups within bins, 1 for independent rows. The interval
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -39,12 +40,10 @@ from temperance.core.arrays import Floats, Indices, Vector
 from temperance.core.ece_loss import assign_bins, equal_width_edges
 from temperance.inputs.labels import Names
 from temperance.inputs.validation import check_choice, check_number
-from temperance.metrics.bootstrap import Residuals, expected_noise, group_sums
 from temperance.metrics.intervals import Units, wilson_interval
 from temperance.metrics.predictions import Predictions, cached_slices, check_fraction, check_rows
 
 MAX_BINS = 10_000  # more than any data set needs; memory and time grow with the number
-_SMALL = 1 / 15  # probabilities up to this value, and within the first bin, are summed but not kept
 
 
 def check_bins(bins: int, strategy: str = "width") -> int:
@@ -213,24 +212,15 @@ def effect_in_bins(residual: Vector, index: Indices, weight: Vector, groups: Ind
     return Units.of(share * (residual - mean[index]), share, in_bin).effect
 
 
-def binned_residuals(rows: Predictions, change: Vector, bins: int) -> Residuals:
-    """Return the residuals of the top label in bins of equal width.
+def places_in_bins(rows: Predictions, bins: int) -> Any:
+    """Return the sparse matrix (bins, N) that adds up rows in bins of equal width."""
+    from scipy.sparse import csr_array
 
-    `change` is the amount that recalibration adds to the confidence of each row.
-    """
-    index, n_rows = assign_bins(rows.confidence, equal_width_edges(bins, rows.confidence.dtype)), len(change)
-    mean, fitted, sure, count = (
-        np.bincount(index, weights=rows.weight * values, minlength=bins).astype(np.float64)
-        for values in (rows.residual, change, rows.confidence.astype(np.float64), np.ones(n_rows))
+    index, n_rows = (
+        assign_bins(rows.confidence, equal_width_edges(bins, rows.confidence.dtype)),
+        len(rows.probs),
     )
-    chance = np.bincount(index, weights=rows.pseudo_error.weight, minlength=bins).astype(np.float64)
-    effect = effect_in_bins(rows.residual, index, rows.weight, rows.groups)
-    return Residuals(
-        mean / rows.total,
-        group_sums(np.ones(n_rows), index, np.arange(n_rows), (bins, n_rows)),
-        fitted / rows.total,
-        expected=expected_noise(count, sure, fitted, chance, rows.weight, effect),
-    )
+    return csr_array((np.ones(n_rows), (index, np.arange(n_rows))), shape=(bins, n_rows))
 
 
 def debiased(diagram: Reliability) -> float:
@@ -254,57 +244,26 @@ def classwise_error(rows: Predictions, bins: int, strategy: str = "width") -> fl
         R_kb = sum_i w_i (1[y_i = k] - p_ik) over the rows i with p_ik in bin b
         classwise ECE = sum_kb |R_kb| / (K sum_i w_i)
 
-    For two reasons, one pass over the probabilities is enough for any number of classes:
-
-    1. Rows sum to 1, so few of the K probabilities of a row are above 1/15. These are kept one by one; the
-       first bin is the rest of the total of a class.
-    2. A class that is not the label of any row has R_kb <= 0 in every bin. All such classes together add
-       their probability, sum_i w_i sum_k p_ik.
+    Rows sum to 1, so few of the K probabilities of a row are above the first bin. Only these are read one by
+    one; the first bin has the rest of the total of a class.
     """
     n_classes = rows.probs.shape[1]
-    if strategy == "width":
-        return float(np.abs(_residuals(rows, bins)).sum()) / (n_classes * rows.total)
-    errors = []
-    for k, column in enumerate(rows.probs.T):
-        event = (rows.labels == k).astype(np.float64)
-        errors.append(binned(np.ascontiguousarray(column), event, rows.weight, bins, strategy).error)
-    return float(np.mean(errors))
-
-
-def _residuals(rows: Predictions, bins: int) -> Vector:
-    """Return R of each class that occurs, in bins of equal width, and one R for all other classes."""
-    occurring, place = np.unique(rows.labels, return_inverse=True)
-    n = len(occurring)
+    if strategy == "mass":
+        errors = []
+        for k, column in enumerate(rows.probs.T):
+            event = (rows.labels == k).astype(np.float64)
+            errors.append(binned(np.ascontiguousarray(column), event, rows.weight, bins, strategy).error)
+        return float(np.mean(errors))
     edges = equal_width_edges(bins, rows.confidence.dtype)
-    row, column, others = _large_probabilities(rows, occurring, edges)
-    large, weight = rows.probs[row, occurring[column]], rows.weight[row]
-    residual = weight * ((rows.labels[row] == occurring[column]) - large.astype(np.float64))
-    in_bins: Vector = np.bincount(
-        column * bins + assign_bins(large, edges), weights=residual, minlength=n * bins
-    ).astype(np.float64)  # NumPy returns integers if nothing is summed
-    of_class = np.bincount(place, weights=rows.weight, minlength=n) - rows.class_totals[occurring]
-    in_bins[::bins] += of_class - np.bincount(column, weights=residual, minlength=n)
-    return np.append(in_bins, -others)
-
-
-def _large_probabilities(
-    rows: Predictions, occurring: Indices, edges: Floats
-) -> tuple[Indices, Indices, float]:
-    """Return rows and columns of the large probabilities of classes that occur, and the sum of other classes.
-
-    This reads the probabilities once.
-    """
-    place = np.full(rows.probs.shape[1], -1)
-    place[occurring] = np.arange(len(occurring))
-    unclaimed = (place < 0).astype(rows.probs.dtype)
-    cut = np.minimum(edges[1], edges.dtype.type(_SMALL))
-    found, others = [], np.zeros(len(rows.probs))
+    found = []
     for block in cached_slices(*rows.probs.shape):
-        part = rows.probs[block]
-        row, column = np.nonzero(part > cut)
-        kept = place[column] >= 0
-        found.append((row[kept] + block.start, place[column[kept]]))
-        if unclaimed.any():
-            others[block] = np.einsum("ij,j->i", part, unclaimed)
+        row, column = np.nonzero(rows.probs[block] > edges[1])
+        found.append((row + block.start, column))
     row, column = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return row, column, float(rows.weight @ others)
+    large, weight = rows.probs[row, column], rows.weight[row]
+    residual = weight * ((rows.labels[row] == column) - large.astype(np.float64))
+    _, place = np.unique(column * bins + assign_bins(large, edges), return_inverse=True)
+    first = np.bincount(rows.labels, rows.weight, n_classes) - rows.class_totals
+    first -= np.bincount(column, residual, n_classes)
+    total = np.abs(first).sum() + np.abs(np.bincount(place, residual)).sum()
+    return float(total / (n_classes * rows.total))

@@ -1,8 +1,8 @@
 """Bootstrap intervals of norms.
 
 A resample of the wild bootstrap multiplies each row's residual by one of two numbers, drawn with mean 0,
-variance 1 and third moment 1 (Mammen, 1993). The factors depend only on the number of rows and the seed, so a
-comparison draws them once for all its methods. Rows of a group have the same factor.
+variance 1 and third moment 1 (Mammen, 1993). The factors depend only on the number of rows and the seed, so
+they are the same for all methods of a comparison. Rows of a group have the same factor.
 
 Every calibration error here is a norm |g| of mean residuals (in bins, or smoothed). With weights w and W
 their sum, a resample multiplies each row's contribution to g by a random s_i:
@@ -53,15 +53,13 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.core.arrays import Indices, Vector
+from temperance.core.arrays import Vector
 from temperance.metrics.intervals import Estimate
 from temperance.metrics.predictions import Predictions
 
@@ -70,63 +68,20 @@ Single = NDArray[np.float32]
 DRAWS = 1000  # default number of resamples
 _BLOCK_SIZE = 1 << 22  # factors in a block
 _MAX_WIDTH = 256  # draws in a block
-_MAX_KEPT = 1 << 24  # factors kept for the next evaluation
 _TINY = np.float32(1e-30)
 _NOISE_LEVEL = 0.9  # quantile of the noise above which the rest of a fit counts
 
 
-@dataclass(frozen=True)
-class Resamples:
-    """The factors of `draws` resamples of `n_rows` rows, or of their groups, and of one more."""
-
-    n_rows: int
-    draws: int
-    seed: int
-    n_groups: int | None = None
-
-    @property
-    def n_units(self) -> int:
-        """How many factors a resample has, besides the factor of the pseudo-error."""
-        return self.n_rows if self.n_groups is None else self.n_groups
-
-    def blocks(self) -> Iterator[Single]:
-        """Yield blocks of factors, one column per resample, always the same."""
-        return iter(self._kept) if self.n_units * self.draws <= _MAX_KEPT else self._drawn()
-
-    @cached_property
-    def _kept(self) -> list[Single]:
-        return list(self._drawn())
-
-    def _drawn(self) -> Iterator[Single]:
-        generator, n = np.random.default_rng(self.seed), self.n_units + 1
-        # Mammen's two points, and the probability of the larger one.
-        small, large, share = np.float32((1 - 5**0.5) / 2), np.float32((1 + 5**0.5) / 2), (1 - 5**-0.5) / 2
-        size = max(1, min(_MAX_WIDTH, _BLOCK_SIZE // (self.n_rows + 1)))
-        for start in range(0, self.draws, size):
-            factors = np.empty((n, min(size, self.draws - start)), np.float32)
-            for column in range(factors.shape[1]):  # one by one: the same for any block size
-                factors[:, column] = generator.random(n, np.float32) < share
-            factors *= large - small
-            factors += small
-            yield factors
-
-
-def group_sums(
-    values: Vector,
-    group: Indices,
-    row: Indices,
-    shape: tuple[int, int],
-) -> Callable[[Any], Any]:
-    """Return the linear map from (N, B) numbers to (groups, B) sums of the entries of each group.
-
-    Entry e has a row i_e, a group and a value v_e, and adds v_e numbers[i_e] to its group: the product of a
-    sparse and a dense matrix. It reads the numbers row by row, in their precision.
-    """
-    from scipy.sparse import csr_array
-
-    matrix: Any = csr_array((values, (group, row)), shape=shape)
-    narrow: Any = matrix.astype(np.float32)
-    return lambda numbers: (narrow if numbers.dtype == np.float32 else matrix) @ numbers
+def random_factors(n_units: int, draws: int, seed: int) -> Iterator[Single]:
+    """Yield blocks of factors of rows or groups, one column per resample."""
+    generator = np.random.default_rng(seed)
+    # Mammen's two points, and the probability of the larger one.
+    small, large, share = np.float32((1 - 5**0.5) / 2), np.float32((1 + 5**0.5) / 2), (1 - 5**-0.5) / 2
+    width = max(1, min(_MAX_WIDTH, _BLOCK_SIZE // n_units))
+    for start in range(0, draws, width):
+        # Drawn resample by resample: the same for any width.
+        is_large = generator.random((min(width, draws - start), n_units), np.float32) < share
+        yield np.where(np.ascontiguousarray(is_large.T), large, small)
 
 
 def expected_noise(
@@ -161,58 +116,46 @@ def binomial_deviation(count: Vector, probability: Vector) -> Vector:
     return np.asarray(2 * k * np.exp(logs + k * np.log(p) + (count - k + 1) * np.log1p(-p)))
 
 
-@dataclass(frozen=True, eq=False)
-class Residuals:
-    """Residuals for a norm: their mean, and a linear map from rows to their sums.
-
-    `fitted` is the part of the mean that recalibration would remove. `expected` is the mean absolute noise,
-    if it is known.
-    """
-
-    mean: Vector
-    sums: Callable[[Any], Any]
-    fitted: Vector
-    expected: Vector | None = None
-
-    def scaled(self, noise: Single) -> Single:
-        """Return the noise, scaled up to the expected mean absolute noise if it is too small."""
-        if self.expected is None:
-            return noise
-        drawn = np.abs(noise).mean(axis=1, dtype=np.float64)[self.expected > 0].sum()
-        expected = float(self.expected.sum())
-        return noise * np.float32(expected / drawn) if expected > drawn > 0 else noise
+def scaled(noise: Single, expected: Vector) -> Single:
+    """Return the noise, scaled up to the expected mean absolute noise if it is too small."""
+    drawn = np.abs(noise).mean(axis=1, dtype=np.float64)[expected > 0].sum()
+    total = float(expected.sum())
+    return noise * np.float32(total / drawn) if total > drawn > 0 else noise
 
 
 def bootstrap(
     rows: Predictions,
-    residuals: Mapping[str, Residuals],
-    resamples: Resamples,
+    places: Sequence[Any],
+    draws: int,
+    seed: int,
     progress: Callable[[float], None] | None = None,
-    widening: float = 1.0,
-) -> dict[str, Single]:
-    """Return the noise of each norm: (D, draws) differences of residuals, times `widening`."""
-    noise: dict[str, list[Single]] = {name: [] for name in residuals}
+) -> list[Single]:
+    """Return the noise of mean residuals in D places, one array (D, draws) per matrix.
+
+    The sparse matrices (D, N) of `places` add up rows in bins or on a grid.
+    """
+    narrow = [place.astype(np.float32) for place in places]
+    means = [place @ (rows.weight * rows.residual) / rows.total for place in places]
+    noise: list[list[Single]] = [[] for _ in places]
     done, weight, wrong = 0, rows.weight.astype(np.float32), rows.pseudo_error
     moved_by = (rows.weight * rows.residual).astype(np.float32)
     one_row = np.float32(rows.weight @ rows.weight / rows.total * rows.units.effect)
-    picked = np.random.default_rng(resamples.seed).choice(len(weight), resamples.draws, p=wrong.weight)
-    for factors in resamples.blocks():
+    picked = np.random.default_rng(seed).choice(len(weight), draws, p=wrong.weight)
+    n_units = len(weight) if rows.groups is None else int(rows.groups.max()) + 1
+    for factors in random_factors(n_units + 1, draws, seed):
         *_, of_error = factors
         of_rows = factors[:-1] if rows.groups is None else factors[:-1][rows.groups]
         drawn, columns = moved_by[:, None] * of_rows, np.arange(len(of_error))
         at = picked[done : done + len(columns)]
         drawn[at, columns] += of_error * one_row * wrong.residual[at].astype(np.float32)
         extra = weight @ of_rows + one_row * of_error
-        for name, residual in residuals.items():
-            part = np.asarray(residual.sums(drawn), np.float32)
-            part -= np.multiply.outer(residual.mean, extra).astype(np.float32)
-            part /= rows.total
-            noise[name].append(part)
+        for parts, matrix, mean in zip(noise, narrow, means, strict=True):
+            part = matrix @ drawn - np.multiply.outer(mean, extra).astype(np.float32)
+            parts.append(part / np.float32(rows.total))
         done += len(columns)
         if progress is not None:
-            progress(done / resamples.draws)
-    factor = np.float32(widening)
-    return {name: residuals[name].scaled(np.hstack(parts)) * factor for name, parts in noise.items()}
+            progress(done / draws)
+    return [np.hstack(parts) for parts in noise]
 
 
 def plausible_shapes(mean: Vector, fitted: Vector, noise: Single) -> tuple[Single, Single]:
@@ -271,14 +214,14 @@ def _boundary(holds: Callable[[float], bool], inside: float, outside: float) -> 
 
 
 def norm_interval(
-    value: float, residuals: Residuals, noise: Single, confidence: float, least_high: float = 0.0
+    value: float, mean: Vector, fitted: Vector, noise: Single, confidence: float, least_high: float
 ) -> Estimate:
-    """Return the interval of an error that is the sum of absolute residuals, within [0, 1].
+    """Return the interval of an error that is the sum of absolute mean residuals, within [0, 1].
 
-    Its upper end is at least `least_high`.
+    `fitted` is the part of the mean residuals that recalibration would remove. The upper end is at least
+    `least_high`.
     """
-    mean = residuals.mean
-    shapes = plausible_shapes(mean, residuals.fitted, noise)
+    shapes = plausible_shapes(mean, fitted, noise)
     low, high = kept_scales(mean, shapes, noise, confidence)
     return Estimate(value, low * value, min(max(high * value, value, least_high), 1.0))
 

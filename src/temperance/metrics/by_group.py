@@ -44,14 +44,13 @@ from temperance.core.arrays import Indices, Vector
 from temperance.errors import listed, on_one_line
 from temperance.inputs.groups import check_by
 from temperance.metrics.bins import bin_rows
-from temperance.metrics.calibration_tests import LEVEL
+from temperance.metrics.calibration_tests import LEVEL, MIN_DISTANCE
 from temperance.metrics.intervals import Estimate
 from temperance.metrics.predictions import Predictions
 from temperance.metrics.table import METRICS
 
 VISIBLE_GAP = 0.1  # rows whose interval is wider than this to either side are too few
 _GAP_SCALE = 0.2  # of the prior of the standard deviation of true gaps
-_MIN_DISTANCE = 2.0**-53  # of a probability from 0 and 1, where its logit is taken
 _MAX_SHIFT = 40.0  # of log odds
 
 
@@ -215,14 +214,16 @@ def without_nan(value: Any) -> Any:
 
 def calibration_by_group(rows: Predictions, confidence: float) -> CalibrationByGroup:
     """Return the calibration of the rows with each value of `rows.by`."""
-    from scipy.special import chdtrc
+    from scipy.special import chdtrc, ndtri
 
     names, codes = check_by(rows.by, len(rows.probs))
     shifted, correlation = _with_common_gap(rows), _Correlation.of(rows, codes)
     counts, scores, errors, found = [], [], [], []
     for code, name in enumerate(names):
         index = np.flatnonzero(codes == code)
-        part = _renumbered(rows.take(index))
+        part = rows.take(index)
+        if part.groups is not None:  # numbered without gaps
+            part = replace(part, groups=np.unique(part.groups, return_inverse=True)[1])
         stated, common = part.confidence.astype(np.float64), shifted[index]
         factor = correlation.factor(part)
         counts.append(_tail(part, stated, factor, correlation.freedom))
@@ -250,16 +251,10 @@ def calibration_by_group(rows: Predictions, confidence: float) -> CalibrationByG
         for i, (one, mean, spread) in enumerate(zip(found, means.tolist(), spreads.tolist(), strict=True))
     ]
     values.sort(key=lambda one: (np.isnan(one.p_value), one.p_value, one.value))
-    statistic, freedom = _normal_scores(np.array(scores)[tested]), max(int(tested.sum()) - 1, 0)
+    of_scores = ndtri(np.clip(np.array(scores)[tested], 1e-300, 1 - 1e-16))
+    statistic, freedom = float(np.sum(of_scores**2)), max(int(tested.sum()) - 1, 0)
     p = float(chdtrc(freedom, statistic)) if freedom else np.nan
     return CalibrationByGroup(tuple(values), statistic, freedom, p, confidence)
-
-
-def _renumbered(part: Predictions) -> Predictions:
-    """Return rows whose groups have numbers without gaps."""
-    if part.groups is None:
-        return part
-    return replace(part, groups=np.unique(part.groups, return_inverse=True)[1])
 
 
 def _estimate(name: str, rows: Predictions, confidence: float) -> Estimate:
@@ -274,7 +269,7 @@ def _with_common_gap(rows: Predictions) -> Vector:
     from scipy.optimize import brentq
     from scipy.special import expit, logit
 
-    odds = logit(np.clip(rows.confidence.astype(np.float64), _MIN_DISTANCE, 1 - _MIN_DISTANCE))
+    odds = logit(np.clip(rows.confidence.astype(np.float64), MIN_DISTANCE, 1 - MIN_DISTANCE))
 
     def excess(shift: float) -> float:
         return float(rows.weight @ (expit(odds + shift) - rows.correct))
@@ -349,13 +344,6 @@ def _at_least(count: float, n: float, p: float) -> float:
     if count <= 1e-9:
         return 1.0
     return float(betainc(count, n - count + 1, p)) if count < n + 1 else 0.0
-
-
-def _normal_scores(tails: Vector) -> float:
-    """Return the sum of squares of the normal quantiles of upper tails."""
-    from scipy.special import ndtri
-
-    return float(np.sum(ndtri(np.clip(tails, 1e-300, 1 - 1e-16)) ** 2))
 
 
 def holm(p_values: Vector) -> Vector:

@@ -50,7 +50,7 @@ from temperance.metrics.predictions import Predictions, cached_slices, check_fra
 
 LEVEL = 0.05  # significance level in `words`
 _PARTS_OF_PATH = 16  # of cumulated residuals, whose variance by groups can be largest before the end
-_MIN_DISTANCE = 2.0**-53  # of a probability from 0 and 1, where its logit is taken
+MIN_DISTANCE = 2.0**-53  # of a probability from 0 and 1, where its logit is taken
 _TOLERANCE = 1e-16  # of the predicted decrease of the mean loss: coefficients to 1e-8 standard errors
 _MIN_INFORMATION = 10.0  # sum of p (1 - p) of a tested class, so that the ratio is chi-squared
 _MAX_TESTED_CLASSES = 20  # at once, so that the test stays a small part of an evaluation
@@ -372,7 +372,7 @@ def cumulative_of(
     path = np.append(0.0, (w * (outcome[order] - c)).cumsum()[ends])
     size = float(np.ptp(path) if statistic == "kuiper" else np.abs(path).max())
     value = _over(size, float(w**2 @ (c * (1 - c))) * factor)
-    p = range_survival(value) if statistic == "kuiper" else maximum_survival(value)
+    p = brownian_survival(value, statistic)
     return CalibrationTest(value, p, f"{statistic} = {value:.2f}, {verdict(p)}")
 
 
@@ -401,26 +401,19 @@ def _over(total: float, variance: float) -> float:
     return 0.0 if abs(total) < 1e-12 else float(np.copysign(np.inf, total))
 
 
-def range_survival(x: float) -> float:
-    """Return the probability that the range of Brownian motion on [0, 1] exceeds x (Feller, 1951)."""
+def brownian_survival(x: float, statistic: str) -> float:
+    """Return the probability that the range, or the largest |value|, of Brownian motion on [0, 1] exceeds x.
+
+    With k = 1, 2, ..., they are sums of 8 (-1)^(k - 1) k Phi(-k x) (Feller, 1951), and of 4 Phi(-x) -
+    4 Phi(-3x) + 4 Phi(-5x) - ...
+    """
     from scipy.special import ndtr
 
-    if x < 0.4:  # P(range < 0.4) is below 1e-12
+    if x < (0.4 if statistic == "kuiper" else 0.2):  # P(statistic < x) is below 1e-12
         return 1.0
-    k = np.arange(1, int(40 / x) + 2) if np.isfinite(x) else np.ones(1)
-    signs = np.where(k % 2 == 1, 1.0, -1.0)
-    return float(np.clip(8 * np.sum(signs * k * ndtr(-k * x)), 0.0, 1.0))
-
-
-def maximum_survival(x: float) -> float:
-    """Return the probability that the largest |value| of Brownian motion on [0, 1] exceeds x."""
-    from scipy.special import ndtr
-
-    if x < 0.2:  # P(maximum < 0.2) is below 1e-12
-        return 1.0
-    k = np.arange(int(20 / x) + 2) if np.isfinite(x) else np.zeros(1)
-    signs = np.where(k % 2 == 0, 1.0, -1.0)
-    return float(np.clip(4 * np.sum(signs * ndtr(-(2 * k + 1) * x)), 0.0, 1.0))
+    k = np.arange(1, int(40 / x) + 2) if np.isfinite(x) else np.ones(1, int)
+    factors = 8 * k * (-1.0) ** (k - 1) if statistic == "kuiper" else 4 * np.array([0, 1, 0, -1])[k % 4]
+    return float(np.clip(np.sum(factors * ndtr(-k * x)), 0.0, 1.0))
 
 
 def verdict(p_value: float) -> str:
@@ -436,9 +429,9 @@ def cox_of(
     """Return Cox's test, with intervals of this level."""
     from scipy.special import chdtrc
 
-    c = np.clip(probability, _MIN_DISTANCE, 1 - _MIN_DISTANCE)
+    c = np.clip(probability, MIN_DISTANCE, 1 - MIN_DISTANCE)
     logit, weight = np.log(c) - np.log1p(-c), weight * weight.sum() / (weight @ weight)
-    loss = _LogisticLoss(np.column_stack([np.ones(len(c)), logit]), outcome, weight)
+    loss = _ClassLoss(np.column_stack([logit, np.zeros(len(c))]), 1 - outcome.astype(np.intp), weight, 1)
     has_slope, total = bool(np.ptp(logit) > 0), loss.total_weight
     theta, errors = np.full((2, 2), np.nan)
     factor, freedom = _variance_factor(outcome - c, weight, groups), 1.0 + has_slope
@@ -487,47 +480,18 @@ def _rao_scott(scores: Matrix, groups: Indices) -> tuple[float, float]:
 
 
 def _of_groups(
-    loss: _LogisticLoss, theta: Vector, inverse: Matrix, groups: Indices
+    loss: _ClassLoss, theta: Vector, inverse: Matrix, groups: Indices
 ) -> tuple[Vector, float, float]:
     """Return by how much groups widen the errors (sandwich estimator), and the result of `_rao_scott`."""
-    rate = 0.5 * (1 + np.tanh(loss.design @ theta / 2))
-    residual = loss.outcome - rate
-    scores = loss.design * (loss.weight * residual)[:, None]
+    scores = loss.scores(theta)
     moved = scores @ inverse
     sums = np.column_stack([np.bincount(groups, column) for column in moved.T])
     times = np.sum(sums**2, axis=0) / np.sum(moved**2, axis=0)
-    share = loss.weight / loss.total_weight
-    widening = Units.of(share * residual, share, groups).widening(1 - LEVEL)
+    of_intercept, share = scores[:, 0] / loss.total_weight, loss.weight / loss.total_weight
+    widening = Units.of(of_intercept, share, groups).widening(1 - LEVEL)
     factor, freedom = _rao_scott(scores, groups)
     errors: Vector = np.sqrt(np.maximum(times, 1.0)) * widening
     return errors, factor * widening**2, freedom
-
-
-class _LogisticLoss(Objective):
-    """The mean negative log-likelihood of outcomes with the log odds `design @ theta`.
-
-    The solver's other objectives are about temperatures, which are positive; a slope can be negative.
-    """
-
-    order = 2  # the Fisher matrix is the second derivative
-    passes = 0
-
-    def __init__(self, design: Matrix, outcome: Vector, weight: Vector) -> None:
-        super().__init__(float(weight.sum()), np.dtype(np.float64), prior=None)
-        self.design, self.outcome, self.weight = design, outcome, weight
-
-    def every(self, step: int) -> Self:
-        """Return the loss of every `step`-th row."""
-        at = sampled_rows(step, len(self.weight))
-        return type(self)(self.design[at], self.outcome[at], self.weight[at])
-
-    def evaluate(self, theta: Vector, with_fisher: bool) -> ObjectivePoint:
-        """Return the value and the derivatives."""
-        odds, share = self.design @ theta, self.weight / self.total_weight
-        value = float(share @ (np.logaddexp(0, odds) - self.outcome * odds))
-        rate = 0.5 * (1 + np.tanh(odds / 2))
-        fisher = (self.design * (share * rate * (1 - rate))[:, None]).T @ self.design
-        return ObjectivePoint(value, self.design.T @ (share * (rate - self.outcome)), fisher)
 
 
 def cox_classes_of(rows: Predictions) -> CalibrationTest:
@@ -570,7 +534,7 @@ def _log_ratios(rows: Predictions, tested: Indices) -> tuple[Matrix, Indices]:
         part = ratios[block]
         part[:, : len(tested)] = probs[:, tested]
         part[:, len(tested) :] = np.delete(probs, tested, axis=1).sum(axis=1, keepdims=True)
-        np.log(np.maximum(part, _MIN_DISTANCE, out=part), out=part)
+        np.log(np.maximum(part, MIN_DISTANCE, out=part), out=part)
         part -= part[:, len(tested) - 1 : len(tested)].copy()
     return ratios, column[rows.labels]
 
@@ -578,7 +542,8 @@ def _log_ratios(rows: Predictions, tested: Indices) -> tuple[Matrix, Indices]:
 class _ClassLoss(Objective):
     """The mean negative log-likelihood of labels with the log odds a_k + b_k x_k of the first classes.
 
-    Other classes have the log odds x_k. theta has all a, then all b.
+    Other classes have the log odds x_k. theta has all a, then all b. The solver's other objectives are about
+    temperatures, which are positive; a slope can be negative.
     """
 
     order = 2  # the Fisher matrix is the second derivative

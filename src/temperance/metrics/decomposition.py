@@ -59,7 +59,6 @@ from temperance.metrics.recalibration import (
     effective_parameters,
     shrunk,
 )
-from temperance.metrics.vocabulary import VocabularyRecalibration, open_recalibration
 
 # Largest ratio of what a fit adds to the Brier score to what it adds to the negative log-likelihood: 2, by
 # Pinsker's inequality.
@@ -147,13 +146,13 @@ def decompose(
     >>> round(parts.total, 3), round(parts.calibration, 2), round(parts.refinement, 2)
     (1.159, 0.57, 0.59)
     """
-    check_choice("loss", loss, ("nll", "brier"))
+    check_choice("loss", loss, _LOSSES)
     rows = check_rows(
         probs, labels, sample_weight, classes, groups=groups, dim=dim, ignore_index=ignore_index
     )
     generator = random_generator("random_state", random_state)
     fold = random_folds(len(rows.probs), folds, generator, rows.groups)
-    recalibration = open_recalibration(rows)
+    recalibration = Recalibration(rows)
     losses = out_of_fold(rows, recalibration, recalibration.start, fold)[loss]
     total, refinement = rows.mean(losses[0]), min(map(rows.mean, losses))
     return Decomposition(total, total - refinement, refinement)
@@ -170,7 +169,7 @@ def random_folds(
 
 def out_of_fold(
     rows: Predictions,
-    recalibration: Recalibration | VocabularyRecalibration,
+    recalibration: Recalibration,
     start: Recalibrators,
     fold: Indices,
 ) -> dict[str, Vector]:
@@ -197,7 +196,7 @@ def part_estimates(rows: Predictions, fold: Indices, confidence: float) -> tuple
     The confidence comes from a temperature with biases, fitted to all rows and shrunk to remove its noise.
     """
     weight, wrong = rows.weight / rows.units.effect, rows.pseudo_error
-    recalibration = open_recalibration(rows)
+    recalibration = Recalibration(rows)
     scaled, biased = recalibration.fit(weight, recalibration.start)
     precision = recalibration.precision(weight, biased)
     after = dict(zip(_LOSSES, recalibration.losses([biased], np.zeros(len(weight), np.intp)), strict=True))

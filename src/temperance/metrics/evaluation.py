@@ -11,18 +11,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance import loaders
-from temperance.core.arrays import Indices, Matrix
+from temperance.core.arrays import Indices, Matrix, Vector
 from temperance.errors import InputError, percent
 from temperance.inputs.labels import Names
 from temperance.inputs.validation import random_generator
-from temperance.metrics.bins import bin_rows, binned_residuals, check_bins, debiased
-from temperance.metrics.bootstrap import DRAWS, Resamples, bootstrap, norm_interval
+from temperance.metrics.bins import Reliability, bin_rows, check_bins, debiased, places_in_bins
+from temperance.metrics.bootstrap import DRAWS, bootstrap, expected_noise, norm_interval, scaled
 from temperance.metrics.by_group import CalibrationByGroup, calibration_by_group, without_nan
 from temperance.metrics.calibration_tests import CalibrationTest, all_tests
 from temperance.metrics.decomposition import part_estimates, random_folds
 from temperance.metrics.intervals import Estimate
 from temperance.metrics.predictions import Predictions, check_fraction, check_integer, check_rows
-from temperance.metrics.smooth import smooth_parts
+from temperance.metrics.smooth import coarse_cells, fixed_point, grid_mean, places_on_grid, smoothed
 from temperance.metrics.table import METRICS
 from temperance.progress import reporting
 
@@ -267,7 +267,7 @@ def evaluate(
 
 @dataclass
 class Scorer:
-    """The settings of an evaluation; evaluations with the same seed and number of rows share resamples.
+    """The settings of an evaluation; with the same seed, as many rows have the same resamples.
 
     `metrics` are the caller's, besides ours; without `metric_intervals`, the ends of their intervals are nan.
     """
@@ -278,7 +278,6 @@ class Scorer:
     random_state: int | np.random.Generator | None
     metrics: Mapping[str, MetricFunction] = field(default_factory=dict)
     metric_intervals: bool = False
-    _resamples: Resamples | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.bins, self.draws = check_bins(self.bins), check_integer("draws", self.draws, 1)
@@ -294,30 +293,17 @@ class Scorer:
         generator = random_generator("random_state", self.random_state)
         n_rows, n_classes = rows.probs.shape
         fold = random_folds(n_rows, _FOLDS, generator, rows.groups)
-        n_groups = None if rows.groups is None else int(rows.groups.max()) + 1
-        resamples = Resamples(n_rows, self.draws, int(generator.integers(2**63)), n_groups)
-        if self._resamples != resamples:
-            self._resamples = resamples
-        level = self.confidence
-        shared, recalibrated = part_estimates(rows, fold, level)
-        diagram, change = bin_rows(rows, self.bins), recalibrated - rows.confidence
-        in_bins, (smooth, on_grid) = binned_residuals(rows, change, self.bins), smooth_parts(rows, change)
-        widening = rows.units.widening(level)
-        noise = bootstrap(rows, {"bins": in_bins, "grid": on_grid}, self._resamples, progress, widening)
+        shared, recalibrated = part_estimates(rows, fold, self.confidence)
+        diagram = bin_rows(rows, self.bins)
         shared |= {
-            name: metric.estimate(rows, diagram, level)
+            name: metric.estimate(rows, diagram, self.confidence)
             for name, metric in METRICS.items()
             if metric.estimate is not None
         }
         # A calibration error is at least the mean residual, whose interval has the skewness of few errors.
         furthest = max(abs(shared["overconfidence"].low), abs(shared["overconfidence"].high))
-        error = norm_interval(diagram.error, in_bins, noise["bins"], level, furthest)
-        without_bias = debiased(diagram)  # of the same true number
-        shared["ece"], shared["debiased_ece"] = (
-            error,
-            replace(error, value=without_bias, low=min(error.low, without_bias)),
-        )
-        shared["smooth_ece"] = norm_interval(smooth, on_grid, noise["grid"], level, furthest)
+        seed, change = int(generator.integers(2**63)), recalibrated - rows.confidence
+        shared |= self._calibration_errors(rows, diagram, change, furthest, seed, progress)
         estimates = {name: shared[name] for name in METRICS}
         if self.metrics:
             probs = rows.probs.astype(np.float64)  # a copy: they might keep it, and the memory is used again
@@ -328,11 +314,52 @@ class Scorer:
             estimates,
             *(n_rows, n_classes, self.bins, self.confidence, self.draws),
             all_tests(rows, self.confidence),
-            n_groups,
+            None if rows.groups is None else int(rows.groups.max()) + 1,
             by_group=by_group,
             mean_positive=float(rows.probs[:, 1] @ rows.weight) / rows.total if is_binary else None,
             base_rate=float(rows.labels @ rows.weight) / rows.total if is_binary else None,
         )
+
+    def _calibration_errors(
+        self,
+        rows: Predictions,
+        diagram: Reliability,
+        change: Vector,
+        least_high: float,
+        seed: int,
+        progress: Callable[[float], None] | None,
+    ) -> dict[str, Estimate]:
+        """Return the calibration errors with intervals; recalibration adds `change` to the confidences."""
+        width = fixed_point(grid_mean(rows))
+        in_bins, on_grid = places_in_bins(rows, self.bins), places_on_grid(rows, coarse_cells(width))
+        noise_in_bins, noise_on_grid = bootstrap(rows, (in_bins, on_grid), self.draws, seed, progress)
+        weight, widening = rows.weight, np.float32(rows.units.widening(self.confidence))
+        residual, moved = weight * rows.residual, weight * change
+        count, stated = in_bins @ weight, in_bins @ (weight * rows.confidence.astype(np.float64))
+        chance = in_bins @ rows.pseudo_error.weight
+        expected = expected_noise(count, stated, in_bins @ moved, chance, weight, diagram.effect)
+        error = norm_interval(
+            diagram.error,
+            in_bins @ residual / rows.total,
+            in_bins @ moved / rows.total,
+            scaled(noise_in_bins, expected) * widening,
+            self.confidence,
+            least_high,
+        )
+        smooth_error = norm_interval(
+            width,
+            smoothed(on_grid @ residual / rows.total, width),
+            smoothed(on_grid @ moved / rows.total, width),
+            smoothed(noise_on_grid * widening, width),
+            self.confidence,
+            least_high,
+        )
+        without_bias = debiased(diagram)  # of the same true number
+        return {
+            "ece": error,
+            "debiased_ece": replace(error, value=without_bias, low=min(error.low, without_bias)),
+            "smooth_ece": smooth_error,
+        }
 
     def _own_estimate(
         self, name: str, metric: MetricFunction, probs: Matrix, labels: Indices, groups: Indices | None

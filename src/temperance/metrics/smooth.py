@@ -14,13 +14,11 @@ exp(-(pi k s)^2 / 2). One cosine transform then serves every width.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from temperance.core.arrays import Vector
-from temperance.metrics.bootstrap import Residuals, group_sums
 from temperance.metrics.predictions import Predictions
 
 _CELLS = 2048  # widths below 1 / 2048 are not resolved; for N < 10^9 noise makes widths larger
@@ -30,22 +28,27 @@ _MIN_CELLS = 32
 
 def grid_mean(rows: Predictions) -> Vector:
     """Return the mean residuals on the grid."""
-    mean: Vector = grid_sums(rows)((rows.weight * rows.residual)[:, None])[:, 0] / rows.total
+    mean: Vector = places_on_grid(rows) @ (rows.weight * rows.residual) / rows.total
     return mean
 
 
-def grid_sums(rows: Predictions, cells: int = _CELLS) -> Callable[[Any], Any]:
-    """Return the map from values of rows to their sums on a grid of the confidences.
+def places_on_grid(rows: Predictions, cells: int = _CELLS) -> Any:
+    """Return the sparse matrix (cells, N) that adds up rows on a grid of the confidences.
 
-    A value is shared between the two nearest cell centres, which keeps its mean position.
+    A row is shared between the two nearest cell centres, which keeps its mean position.
     """
+    from scipy.sparse import csr_array
+
     position = np.clip(rows.confidence.astype(np.float64) * cells - 0.5, 0, cells - 1)
-    cell = np.minimum(position.astype(int), cells - 2)
+    cell, row = np.minimum(position.astype(int), cells - 2), np.arange(len(position))
     upper = position - cell
-    row = np.arange(len(cell))
-    values = np.concatenate([1 - upper, upper])
-    group, twice = np.concatenate([cell, cell + 1]), np.concatenate([row, row])
-    return group_sums(values, group, twice, (cells, len(cell)))
+    values, places = np.concatenate([1 - upper, upper]), np.concatenate([cell, cell + 1])
+    return csr_array((values, (places, np.tile(row, 2))), shape=(cells, len(row)))
+
+
+def coarse_cells(value: float) -> int:
+    """Return the number of cells that resolves the width `value`."""
+    return int(np.clip(2 ** np.ceil(np.log2(_CELLS_IN_WIDTH / max(value, 1 / _CELLS))), _MIN_CELLS, _CELLS))
 
 
 def fixed_point(residual: Vector) -> float:
@@ -62,30 +65,14 @@ def fixed_point(residual: Vector) -> float:
 
 
 def smoothed(residual: Any, width: float) -> Any:
-    """Return the residuals in each column, smoothed."""
-    return _damped(_cosines(residual), width)
+    """Return the residuals in each column, smoothed.
 
-
-def smooth_parts(rows: Predictions, change: Vector) -> tuple[float, Residuals]:
-    """Return the error, and residuals whose norm shows how it varies.
-
-    smECE_s decreases as s grows, so the fixed point of any residuals is at least t if and only if their
-    smECE_t is at least t. With t the value of the rows, resamples do not need their own fixed point, only the
-    norm of residuals smoothed by t, on a grid that resolves this width. For the same reason, an end of an
-    interval of that norm is at least as far from t as the fixed point. `change` is the amount that
-    recalibration adds to the confidence of each row.
+    smECE_s falls as s grows, so the fixed point of any residuals is at least t if and only if their smECE_t
+    is at least t. With t the value of the rows, resamples do not need their own fixed point, only the norm of
+    residuals smoothed by t, on a grid that resolves this width. For the same reason, an end of an interval of
+    that norm is at least as far from t as the fixed point.
     """
-    mean = grid_mean(rows)
-    value = fixed_point(mean)
-    if value == 0:
-        return value, Residuals(np.zeros(1), lambda moved: np.zeros((1, moved.shape[1])), np.zeros(1))
-    cells = int(np.clip(2 ** np.ceil(np.log2(_CELLS_IN_WIDTH / value)), _MIN_CELLS, _CELLS))
-    sums = grid_sums(rows, cells)
-    coarse, fitted = (
-        smoothed(sums((rows.weight * values)[:, None])[:, 0] / rows.total, value)
-        for values in (rows.residual, change)
-    )
-    return value, Residuals(coarse, lambda moved: smoothed(sums(moved), value), fitted)
+    return _damped(_cosines(residual), max(width, 1 / _CELLS))
 
 
 def _cosines(residual: Any) -> Any:

@@ -19,7 +19,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from functools import wraps
+from typing import Literal, ParamSpec, TypeVarTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,6 +31,9 @@ from temperance.metrics.bins import Reliability, bin_rows, check_bins, classwise
 from temperance.metrics.intervals import Estimate, influence_interval, mean_interval, proportion_interval
 from temperance.metrics.predictions import Predictions, check_rows, risk_curve
 from temperance.metrics.smooth import fixed_point, grid_mean
+
+_Parameters = ParamSpec("_Parameters")
+_Checked = TypeVarTuple("_Checked")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,130 +89,96 @@ class Metric:
         """Return a number as text, without the unit."""
         return f"{self.factor * value:.{self.decimals}f}"
 
-    def score(self, of_rows: Callable[[Predictions], float]) -> Score:
-        """List the metric, and make its public function from its function of rows."""
+    def public(
+        self, check: Callable[_Parameters, tuple[*_Checked]]
+    ) -> Callable[[Callable[[*_Checked], float]], Callable[_Parameters, float]]:
+        """List the metric, and make its public function from its function of checked input.
 
-        def score(
-            probs: ArrayLike,
-            labels: ArrayLike,
-            *,
-            sample_weight: ArrayLike | None = None,
-            classes: Names | None = None,
-            dim: int = -1,
-            ignore_index: int | None = None,
-        ) -> float:
-            rows = check_rows(probs, labels, sample_weight, classes, dim=dim, ignore_index=ignore_index)
-            return of_rows(rows)
+        The public function has the parameters of `check`, and their description.
+        """
 
-        METRICS[of_rows.__name__] = self
-        _describe(score, of_rows, Score.__call__)
-        return score
+        def decorate(of_checked: Callable[[*_Checked], float]) -> Callable[_Parameters, float]:
+            @wraps(of_checked)
+            def score(*given: _Parameters.args, **options: _Parameters.kwargs) -> float:
+                return of_checked(*check(*given, **options))
 
-    def binned_score(self, of_rows: Callable[[Predictions, int, str], float]) -> BinnedScore:
-        """List the metric, and make its public function from its function of rows and bins."""
+            about, returns, rest = (inspect.getdoc(of_checked) or "").partition("Returns\n-------\n")
+            _, _, parameters = (inspect.getdoc(check) or "").partition("\n\n")
+            score.__doc__ = f"{about}{parameters}\n\n{returns}{rest}"
+            signature = inspect.signature(check).replace(return_annotation="float")
+            score.__signature__ = signature  # type: ignore[attr-defined]
+            METRICS[score.__name__] = self
+            return score
 
-        def score(
-            probs: ArrayLike,
-            labels: ArrayLike,
-            *,
-            bins: int = 15,
-            strategy: str = "width",
-            sample_weight: ArrayLike | None = None,
-            classes: Names | None = None,
-            dim: int = -1,
-            ignore_index: int | None = None,
-        ) -> float:
-            bins = check_bins(bins, strategy)
-            rows = check_rows(probs, labels, sample_weight, classes, dim=dim, ignore_index=ignore_index)
-            return of_rows(rows, bins, strategy)
-
-        METRICS[of_rows.__name__] = self
-        _describe(score, of_rows, BinnedScore.__call__)
-        return score
+        return decorate
 
 
 METRICS: dict[str, Metric] = {}
 """The metrics that `evaluate` computes, by name."""
 
 
-class Score(Protocol):
-    """The public function of a metric."""
+def scored(
+    probs: ArrayLike,
+    labels: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    classes: Names | None = None,
+    dim: int = -1,
+    ignore_index: int | None = None,
+) -> tuple[Predictions]:
+    """Check the input of a score.
 
-    def __call__(
-        self,
-        probs: ArrayLike,
-        labels: ArrayLike,
-        *,
-        sample_weight: ArrayLike | None = None,
-        classes: Names | None = None,
-        dim: int = -1,
-        ignore_index: int | None = None,
-    ) -> float:
-        """Return the metric of some rows.
-
-        Parameters
-        ----------
-        probs : array of shape (N, K), or (N,) for the second of two classes
-        labels : integer array of shape (N,)
-        sample_weight : array of shape (N,), optional
-            A row of weight k counts as k equal rows.
-        classes : sequence of str or int, optional
-            Names of the columns, in their order, if labels are names. A DataFrame has its own.
-        dim : int
-            Axis of the classes in `probs`: 1 for pixels, (N, K, H, W). `labels` and `sample_weight`
-            have the shape without it.
-        ignore_index : int, optional
-            Label of rows to leave out, such as 255 for pixels without a class.
-        """
-        ...
+    Parameters
+    ----------
+    probs : array of shape (N, K), or (N,) for the second of two classes
+    labels : integer array of shape (N,)
+    sample_weight : array of shape (N,), optional
+        A row of weight k counts as k equal rows.
+    classes : sequence of str or int, optional
+        Names of the columns, in their order, if labels are names. A DataFrame has its own.
+    dim : int
+        Axis of the classes in `probs`: 1 for pixels, (N, K, H, W). `labels` and `sample_weight`
+        have the shape without it.
+    ignore_index : int, optional
+        Label of rows to leave out, such as 255 for pixels without a class.
+    """
+    return (check_rows(probs, labels, sample_weight, classes, dim=dim, ignore_index=ignore_index),)
 
 
-class BinnedScore(Protocol):
-    """The public function of a metric with bins."""
+def scored_in_bins(
+    probs: ArrayLike,
+    labels: ArrayLike,
+    *,
+    bins: int = 15,
+    strategy: str = "width",
+    sample_weight: ArrayLike | None = None,
+    classes: Names | None = None,
+    dim: int = -1,
+    ignore_index: int | None = None,
+) -> tuple[Predictions, int, str]:
+    """Check the input of a score with bins.
 
-    def __call__(
-        self,
-        probs: ArrayLike,
-        labels: ArrayLike,
-        *,
-        bins: int = 15,
-        strategy: str = "width",
-        sample_weight: ArrayLike | None = None,
-        classes: Names | None = None,
-        dim: int = -1,
-        ignore_index: int | None = None,
-    ) -> float:
-        """Return the metric of some rows.
-
-        Parameters
-        ----------
-        probs : array of shape (N, K), or (N,) for the second of two classes
-        labels : integer array of shape (N,)
-        bins : int
-            Number of bins. More bins resolve finer miscalibration, and add more noise.
-        strategy : {"width", "mass"}
-            Bins of equal width, or of equal weight; rows of equal confidence stay together.
-        sample_weight : array of shape (N,), optional
-            A row of weight k counts as k equal rows.
-        classes : sequence of str or int, optional
-            Names of the columns, in their order, if labels are names. A DataFrame has its own.
-        dim : int
-            Axis of the classes in `probs`: 1 for pixels, (N, K, H, W). `labels` and `sample_weight`
-            have the shape without it.
-        ignore_index : int, optional
-            Label of rows to leave out, such as 255 for pixels without a class.
-        """
-        ...
-
-
-def _describe(
-    public: Callable[..., float], of_rows: Callable[..., float], call: Callable[..., float]
-) -> None:
-    """Give a public function its name, and the docstring of its function of rows with its own parameters."""
-    public.__name__ = public.__qualname__ = of_rows.__name__
-    about, returns, rest = (inspect.getdoc(of_rows) or "").partition("Returns\n-------\n")
-    _, _, parameters = (inspect.getdoc(call) or "").partition("\n\n")
-    public.__doc__ = f"{about}{parameters}\n\n{returns}{rest}"
+    Parameters
+    ----------
+    probs : array of shape (N, K), or (N,) for the second of two classes
+    labels : integer array of shape (N,)
+    bins : int
+        Number of bins. More bins resolve finer miscalibration, and add more noise.
+    strategy : {"width", "mass"}
+        Bins of equal width, or of equal weight; rows of equal confidence stay together.
+    sample_weight : array of shape (N,), optional
+        A row of weight k counts as k equal rows.
+    classes : sequence of str or int, optional
+        Names of the columns, in their order, if labels are names. A DataFrame has its own.
+    dim : int
+        Axis of the classes in `probs`: 1 for pixels, (N, K, H, W). `labels` and `sample_weight`
+        have the shape without it.
+    ignore_index : int, optional
+        Label of rows to leave out, such as 255 for pixels without a class.
+    """
+    bins = check_bins(bins, strategy)
+    rows = check_rows(probs, labels, sample_weight, classes, dim=dim, ignore_index=ignore_index)
+    return rows, bins, strategy
 
 
 def _list_part(loss: str, part: str, does: str) -> None:
@@ -244,7 +214,7 @@ def _estimated_mean(
     best="highest",
     unit="%",
     tables="report",
-).score
+).public(scored)
 def accuracy(rows: Predictions) -> float:
     """Fraction of rows in which the label has the largest probability.
 
@@ -269,7 +239,7 @@ def accuracy(rows: Predictions) -> float:
     interval="skewness",
     range=(0, np.inf),
     tables="all",
-).score
+).public(scored)
 def nll(rows: Predictions) -> float:
     """Negative log-likelihood: mean of -log of the probability of the label, in nats.
 
@@ -306,7 +276,7 @@ _list_part("nll", "refinement", "leaves of")
     interval="skewness",
     range=(0, 2),
     tables="all",
-).score
+).public(scored)
 def brier(rows: Predictions) -> float:
     """Brier score: mean over rows of the sum over classes of (p - onehot)^2.
 
@@ -342,7 +312,7 @@ _list_part("brier", "refinement", "leaves of")
     range=(0, 1),
     unit="%",
     tables="all",
-).binned_score
+).public(scored_in_bins)
 def ece(rows: Predictions, bins: int, strategy: str) -> float:
     """Top-label expected calibration error: mean over rows of the absolute gap of their bin.
 
@@ -371,7 +341,7 @@ def ece(rows: Predictions, bins: int, strategy: str) -> float:
     interval="bootstrap",
     range=(0, 1),
     unit="%",
-).binned_score
+).public(scored_in_bins)
 def debiased_ece(rows: Predictions, bins: int, strategy: str) -> float:
     """Top-label expected calibration error minus its finite-sample bias, in closed form.
 
@@ -411,7 +381,7 @@ def debiased_ece(rows: Predictions, bins: int, strategy: str) -> float:
     interval="none",
     range=(0, 1),
     unit="%",
-).binned_score
+).public(scored_in_bins)
 def mce(rows: Predictions, bins: int, strategy: str) -> float:
     """Maximum calibration error of the top label: the absolute gap of the worst bin.
 
@@ -443,7 +413,7 @@ def mce(rows: Predictions, bins: int, strategy: str) -> float:
     range=(0, 1),
     unit="%",
     tables="report",
-).binned_score
+).public(scored_in_bins)
 def classwise_ece(rows: Predictions, bins: int, strategy: str) -> float:
     """Mean over classes of the calibration error of each class's probability.
 
@@ -475,7 +445,7 @@ def classwise_ece(rows: Predictions, bins: int, strategy: str) -> float:
     range=(0, 1),
     unit="%",
     tables="all",
-).score
+).public(scored)
 def smooth_ece(rows: Predictions) -> float:
     """Smooth calibration error of the top label: no bins to choose, and continuous in the probabilities.
 
@@ -507,7 +477,7 @@ def smooth_ece(rows: Predictions) -> float:
     range=(-1, 1),
     best="zero",
     unit="%",
-).score
+).public(scored)
 def overconfidence(rows: Predictions) -> float:
     """Mean confidence minus accuracy: the direction and size of the error.
 
@@ -540,7 +510,7 @@ def _risk_area(rows: Predictions, _: Reliability, level: float) -> Estimate:
     interval="skewness",
     range=(0, 1),
     unit="%",
-).score
+).public(scored)
 def aurc(rows: Predictions) -> float:
     """Area under the risk-coverage curve of selective classification.
 
