@@ -221,7 +221,7 @@ class LogitRows:
 
         def work(z: Floats, i: int, j: int, scratch: Scratch) -> tuple[Matrix, ...]:
             # Sums of products are centred afterwards: (z - max z) C = (z - mean z), C the centring matrix.
-            d = np.subtract(z, peak[i:j, None], dtype=np.float64)
+            d = np.subtract(z, peak[i:j, None], dtype=np.float64, order="C")  # products depend on the layout
             cross = d.T @ others[i:j]
             if weights is None:
                 return (cross,)
