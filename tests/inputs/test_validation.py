@@ -7,7 +7,7 @@ from scipy.special import softmax
 from sklearn.exceptions import NotFittedError
 
 from temperance import CALIBRATORS, InputError, logits_from_probs, make_calibrator
-from temperance.calibrators import TemperatureCalibrator
+from temperance.formulas.model import TemperatureFormula
 
 ALLOW_MASKS = [key for key in COMPARED if CALIBRATORS[key].supports_masked_classes]
 WEIGH_EVERY_LOGIT = [key for key in COMPARED if key not in ALLOW_MASKS]
@@ -22,7 +22,7 @@ def spoiled(logits, value, rows=(7, 11)):
 def uses_of(cal):
     """Return the ways to use a calibrator; a mixture and a map have no temperature of a row."""
     uses = (cal.transform, cal.predict_proba, cal.predict)
-    return (*uses, cal.temperature) if isinstance(cal, TemperatureCalibrator) else uses
+    return (*uses, cal.temperature) if isinstance(cal.model_.formula, TemperatureFormula) else uses
 
 
 @pytest.mark.parametrize(("value", "name"), [(np.nan, "NaN"), (np.inf, r"\+inf")])

@@ -15,10 +15,10 @@ from temperance import make_calibrator
 from temperance.core.blocks import threads
 from temperance.data import simulate
 
-CALLS_FOR_ONE_ROW = {"ts": 33, "hts": 66, "bts": 65, "lts": 60, "mono": 72, "pts": 92, "bayes": 188}
+CALLS_FOR_ONE_ROW = {"ts": 34, "hts": 68, "bts": 67, "lts": 61, "mono": 84, "pts": 92, "bayes": 200}
 """Calls of Python and of C functions that `predict_proba` of one row makes."""
 
-BYTES_FOR_A_BATCH = {"ts": 1.8, "hts": 2.2, "mono": 4.5, "bayes": 9.0}
+BYTES_FOR_A_BATCH = {"ts": 3.9, "hts": 4.5, "mono": 7.1, "bayes": 9.1}
 """Memory of `predict_proba` of 10,000 rows of 10 classes, result included, in bytes of the logits."""
 
 PASSES = {
@@ -66,7 +66,6 @@ def calls_of(function, *arguments):
 @pytest.mark.parametrize("key", CALLS_FOR_ONE_ROW)
 def test_one_row_takes_few_calls(key, fitted):
     calibrator, row = fitted(key), LOGITS[:1].copy()
-    calibrator.predict_proba(row)  # computes what is kept
     assert calls_of(calibrator.predict_proba, row) <= CALLS_FOR_ONE_ROW[key]
 
 
@@ -88,7 +87,6 @@ def test_a_fit_and_a_prediction_copy_no_array(key):
 @pytest.mark.parametrize("key", BYTES_FOR_A_BATCH)
 def test_a_batch_takes_little_new_memory(key, fitted):
     calibrator, batch = fitted(key), np.tile(LOGITS, (5, 1))
-    calibrator.predict_proba(batch)  # allocates the buffers that are kept
     assert peak_bytes(calibrator.predict_proba, batch) <= BYTES_FOR_A_BATCH[key] * batch.nbytes
 
 

@@ -63,9 +63,9 @@ def test_a_class_has_the_temperature_of_ts_on_its_test_rows_and_the_mean_of_lts(
     lts = fitted(task, "lts").temperature(test.logits)
     (best,) = (mark for mark in chart.marks if isinstance(mark, Intervals))
     (mean,) = (mark for mark in chart.marks if mark.method == "lts")
-    classes = [int(name) for _, name in chart.x.ticks]
+    classes = [int(name) for _, name in chart.y.ticks]
     assert sorted(classes) == [0, 1, 2, 3]
-    for k, optimum, found in zip(classes, best.value, mean.y, strict=True):
+    for k, optimum, found in zip(classes, best.value, mean.x, strict=True):
         rows = np.flatnonzero(test.labels == k)
         ts = make_calibrator("ts").fit(test.logits[rows], test.labels[rows])
         assert optimum == pytest.approx(ts.temperature_, rel=1e-3)

@@ -88,7 +88,7 @@ class LazyArray(ABC):
 
     def _array(self) -> NDArray[Any]:
         if self.dtype == TEXT:  # its width is known only at the end
-            return np.concatenate([np.empty(0, "U1"), *self._blocks(FILL_BYTES // 256)])
+            return np.concatenate([np.empty(0, "U1"), *self._blocks(max(1, FILL_BYTES // 256))])
         row_bytes = max(1, self.dtype.itemsize * math.prod(self.shape[1:]))
         return filled_array(self.shape, self.dtype, self._blocks(max(1, FILL_BYTES // row_bytes)))
 

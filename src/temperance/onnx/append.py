@@ -384,12 +384,16 @@ def _holds_probabilities(fitted: Model, classifier: ModelProto, output: str, sai
     if said is not None:
         return said
     if kind == "probabilities" and not on_probabilities:
-        raise InputError(
+        fact = (
             f"the calibrator was fitted on logits, and {output!r} must hold the same; it holds probabilities "
-            f"({reason}).",
-            advice="Name an output with logits. If it was fitted on logarithms of probabilities, say so.",
-            remedy=Remedy("from_probs", (True,)),
+            f"({reason})."
         )
+        for other in classifier.graph.output:
+            of_classes = other.name != output and len(other.type.tensor_type.shape.dim) == 2
+            if of_classes and _evidence_for(classifier, other.name)[0] != "probabilities":
+                raise InputError(fact, remedy=Remedy("classifier_output", (other.name,)))
+        advice = "If it was fitted on their logarithms, as logits_from_probs gives them, say so."
+        raise InputError(fact, advice=advice, remedy=Remedy("from_probs", (True,)))
     if kind is None and on_probabilities:
         raise InputError(
             f"the calibrator was fitted on probabilities, and nothing in the classifier shows whether "
