@@ -95,6 +95,8 @@ def test_one_diverged_draw_does_not_flatten_the_learning_curve(diverged):
     with np.errstate(invalid="ignore"):
         chart = curve_of({**good, "hts": one}).chart()
     assert chart.y.limits[1] < 1
+    assert "Above the figure: HTS with 20 rows." in chart.caption
+    assert "Above the figure" not in curve_of(good).chart().caption
     band = next(mark for mark in chart.marks if isinstance(mark, Band) and mark.method == "hts")
     assert np.isnan(band.high).tolist() == [True, False, False], "a band would cover the others"
 

@@ -131,8 +131,7 @@ def fisher_scoring(
     last step lowered the value by less than `stall`, for objectives with kinks, where predictions are too
     high. Within `bounds`, a parameter at its bound stays there while the gradient pulls it outwards. Where a
     link is at its limit for all rows the gradient is 0: start inside, or give bounds. Without bounds, the
-    last
-    steps correct the matrix where it misjudges the curvature.
+    last steps correct the matrix where it misjudges the curvature.
     """
     lower, upper = (np.full(len(start), -np.inf), np.full(len(start), np.inf)) if bounds is None else bounds
     theta = NUMPY.clip(start, lower, upper)

@@ -138,19 +138,23 @@ class LearningCurveDisplay(Display):
         if alone > limits[1]:
             words = f"{label}: {alone:.4f} \N{UPWARDS ARROW}"
             own = Text(sizes[0], limits[1] - 0.05 * (limits[1] - limits[0]), words, method=UNCALIBRATED)
-        marks = [own]
+        marks, above = [own], []
         for name, middle, spread in zip(self.methods, mean, error, strict=True):
             label = method_style(name).label
-            pairs = zip(self.curve.sizes, middle, strict=True)
+            pairs = list(zip(self.curve.sizes, middle, strict=True))
+            hidden = [f"{n:,}" for n, value in pairs if not value <= limits[1]]
+            if hidden:
+                above.append(f"{label} with {'up to ' if len(hidden) > 1 else ''}{hidden[-1]} rows")
             tips = [f"{label}, {n:,} rows: log loss {value:.4f}" for n, value in pairs]
             # A band around a mean outside the figure would cover the other methods.
             spread = np.where(middle > limits[1], np.nan, spread)
             marks.append(Band(sizes, middle - spread, middle + spread, method=name))
             marks.append(Line(sizes, middle, method=name, label=label, tips=tips))
         ticks = tuple((size, f"{size:,}") for size in self.curve.sizes)
+        words = "Lines: means over random draws of the calibration rows; bands: one standard error."
         return Chart(
             "Log loss by labelled rows",
-            "Lines: means over random draws of the calibration rows; bands: one standard error.",
+            words + (f" Above the figure: {'; '.join(above)}." if above else ""),
             Axis("labelled rows for calibration", (sizes[0] / 1.15, sizes[-1] * 1.15), log=True, ticks=ticks),
             Axis("log loss", limits),
             marks,
