@@ -79,7 +79,7 @@ class TaskSummary:
 
 def summarise_task(name: str, dataset: str, logits: Any, labels: ArrayLike) -> TaskSummary:
     """Fit the coefficients of one task under a weak prior, and remove the prior again."""
-    rows = open_labelled(logits, labels).rows()
+    rows = open_labelled(logits, labels).checked()
     weak = weak_population()
     data = FitData(rows)
     design = build_design(data, weak)

@@ -510,7 +510,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         rows, _ = logits_for(model, logits, from_probs)
         dim = axis_of_classes(model, dim, rows)
         opened = open_labelled(rows, labels, classes=names, dim=dim, ignore_index=ignore_index)
-        if is_fitted_on(model, FitData(opened.rows(), None)):
+        if is_fitted_on(model, FitData(opened.checked(), None)):
             warn_user(
                 InputWarning(
                     "automate needs rows that the fit has not seen; found the rows of the fit.",
@@ -736,11 +736,11 @@ def _open_rows(
             logits, labels, sample_weight, classes=classes, dim=dim, ignore_index=ignore_index, groups=groups
         )
         if not from_probs:
-            warn_of_probabilities(opened.values)
+            warn_of_probabilities(opened.logits)
         together = None if opened.groups is None else number_groups(opened.groups)
-        if together is not None and together.max() + 1 in (1, len(together)):
-            together = None  # all rows that are not ignored are in one group, or each has its own
-        return FitData(opened.rows(), opened.weights, together), opened.names, opened.dim
+        if opened.n_groups == len(opened):
+            together = None  # each row is a group of its own
+        return FitData(opened.checked(), opened.weights, together), opened.class_names, opened.dim
     if groups is not None:
         raise InputError(
             "groups are for arrays in memory; found a Dask collection. Pass logits.compute() and "

@@ -162,7 +162,7 @@ def _checked(file: RowFile) -> tuple[Any, Any]:
     assert file.labels is not None  # labels are required here
     logits = file.logits()
     with file.stored.naming_file():
-        open_labelled(logits, file.labels, groups=file.groups).rows()
+        open_labelled(logits, file.labels, groups=file.groups).checked()
     return logits, file.labels  # column indices, whatever the names of the classes
 
 

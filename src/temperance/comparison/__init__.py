@@ -25,7 +25,6 @@ from temperance.comparison.method_result import MethodResult, class_reliability
 from temperance.comparison.recommendation import DEFAULT_METHODS, recommend
 from temperance.comparison.result import Comparison
 from temperance.comparison.rows import (
-    LabelledRows,
     check_test_rows_are_new,
     fit_method,
     label_nll,
@@ -35,7 +34,7 @@ from temperance.comparison.verdict import Verdict
 from temperance.core.arrays import Indices, Vector
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError, InputWarning
-from temperance.inputs.containers import check_column_names, column_names, open_labelled
+from temperance.inputs.containers import LabelledRows, check_column_names, column_names, open_labelled
 from temperance.inputs.validation import check_number, warn_of_probabilities
 from temperance.metrics.bootstrap import DRAWS
 from temperance.metrics.decomposition import random_folds
@@ -146,13 +145,12 @@ def compare(
     if (test_logits is None) != (test_labels is None):
         raise InputError("test_logits and test_labels must be given together; found one of them.")
     axes: dict[str, Any] = {"classes": classes, "dim": dim, "ignore_index": ignore_index}
+    axes["positions"] = positions
     own_by = by if test_labels is None else None
-    opened = open_labelled(val_logits, val_labels, sample_weight, groups=groups, by=own_by, **axes)
-    val = LabelledRows.of(opened, positions=positions)
+    val = open_labelled(val_logits, val_labels, sample_weight, groups=groups, by=own_by, **axes)
     test, fold, evaluated_on = val, None, "the test set"
     if test_labels is not None:
-        opened = open_labelled(test_logits, test_labels, groups=test_groups, by=by, **axes)
-        test = LabelledRows.of(opened, positions=positions)
+        test = open_labelled(test_logits, test_labels, groups=test_groups, by=by, **axes)
         _check_test(val, val_logits, test, test_logits)
     elif test_groups is not None:
         raise InputError("test_groups must come with test_logits, which are missing. Pass groups.")

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from temperance.calibrators import UNCALIBRATED, Method
-from temperance.comparison.rows import LabelledRows, fit_method, label_nll, predict
+from temperance.comparison.rows import fit_method, label_nll, predict
 from temperance.core.arrays import Vector
+from temperance.inputs.containers import LabelledRows
 from temperance.inputs.validation import check_number
 from temperance.progress import Progress, reporting
 

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.comparison.rows import LabelledRows
 from temperance.core.arrays import Indices, Vector
 from temperance.core.ece_loss import assign_bins, equal_width_edges
+from temperance.inputs.containers import LabelledRows
 from temperance.metrics import Evaluation, Reliability
 from temperance.metrics.bins import binned
 from temperance.metrics.intervals import Estimate, PseudoRow, distances, spread

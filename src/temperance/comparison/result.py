@@ -15,8 +15,8 @@ from temperance.comparison import table
 from temperance.comparison.learning_curve import LearningCurve
 from temperance.comparison.method_result import MethodResult
 from temperance.comparison.recommendation import Recommendation
-from temperance.comparison.rows import LabelledRows
 from temperance.comparison.verdict import Verdict, give_verdict
+from temperance.inputs.containers import LabelledRows
 from temperance.metrics import METRICS
 
 

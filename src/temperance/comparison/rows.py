@@ -8,7 +8,6 @@ repeat, a warning needs as many shared rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,85 +21,13 @@ from temperance.core.arrays import Matrix, Vector
 from temperance.core.blocks import BFloat16, read_blocks, row_slices
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError, InputWarning, warn_user
-from temperance.inputs.containers import Labelled
-from temperance.inputs.groups import check_groups
-from temperance.inputs.validation import check_labelled_rows
+from temperance.inputs.containers import LabelledRows
 
 BLOCK_LOGITS = 1 << 18  # that a calibrator sees at a time
 MAX_BITS = 24  # of a logit that are compared: as many as float32 has, the precision of most networks
 MAX_SHARED = 0.1  # share of test rows that can be among the validation rows without a warning
 
 Values = NDArray[Any] | BFloat16
-
-
-@dataclass(frozen=True, eq=False)
-class LabelledRows:
-    """The logits of N rows, by reference, the columns of their labels, and weights if there are any.
-
-    Attributes
-    ----------
-    logits : array of shape (N, K)
-        By reference, not copied.
-    labels : array of shape (N,)
-        Column of the true class of each row.
-    weights : array of shape (N,), or None
-        Weights of the rows.
-    class_names : tuple of str, or None
-        Names of the columns.
-    positions : bool
-        Whether the columns are positions of answers, which have no names.
-    groups : array of shape (N,), or None
-        The group of each row, numbered from 0: rows that belong together.
-    by : array of shape (N,), or None
-        The values by which rows are scored separately.
-
-    Examples
-    --------
-    >>> from temperance.inputs.containers import open_labelled
-    >>> rows = LabelledRows.of(open_labelled([[2.0, 0.0], [0.0, 1.0]], ["no", "yes"], classes=["no", "yes"]))
-    >>> len(rows), rows.labels.tolist(), rows.has_masks()
-    (2, [0, 1], False)
-    """
-
-    logits: Values
-    labels: NDArray[np.intp]
-    weights: Vector | None
-    class_names: tuple[str, ...] | None = None
-    positions: bool = False
-    groups: NDArray[np.intp] | None = None
-    by: NDArray[Any] | None = None
-
-    @classmethod
-    def of(cls, opened: Labelled, *, positions: bool = False) -> LabelledRows:
-        """Return opened rows, with groups that are numbered from 0."""
-        names = None if positions else opened.names
-        groups = None if opened.groups is None else check_groups(opened.groups, len(opened.columns))
-        return cls(opened.values, opened.columns, opened.weights, names, positions, groups, opened.by)
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    def take(self, rows: NDArray[np.intp]) -> LabelledRows:
-        """Return a copy of some rows."""
-        return replace(
-            self,
-            logits=self.logits[rows],
-            labels=self.labels[rows],
-            weights=None if self.weights is None else self.weights[rows],
-            groups=None if self.groups is None else self.groups[rows],
-            by=None if self.by is None else self.by[rows],
-        )
-
-    @property
-    def n_groups(self) -> int | None:
-        """How many groups there are; None if rows are independent."""
-        return None if self.groups is None else int(self.groups.max()) + 1
-
-    def has_masks(self) -> bool:
-        """Say whether any logit is -inf; raise if one is not allowed at all."""
-        rows = LogitRows(self.logits, self.labels)
-        check_labelled_rows(rows)
-        return not bool(np.isfinite(rows.mean()).all())
 
 
 def predict(calibrator: Any, logits: Values) -> Matrix:

@@ -185,7 +185,7 @@ def _run(work: Callable[[LogitRows, Vector | None], Any], part: Any, size: int) 
     if not len(logits):
         return None
     with threads(1), kernels_of_size(size), rows_from(start):  # the threads are the engine's
-        rows = open_labelled(np.asarray(logits), np.asarray(labels)).rows()
+        rows = open_labelled(np.asarray(logits), np.asarray(labels)).checked()
         return work(rows, None if weights is None else _checked_weights(np.asarray(weights), rows.n_rows))
 
 

@@ -27,7 +27,7 @@ from temperance.calibrators.estimator import model_of
 from temperance.calibrators.hnlts import log_normalised_entropy
 from temperance.calibrators.single_temperature import SingleTemperatureFit, fit_single_temperature
 from temperance.comparison import Comparison
-from temperance.comparison.rows import LabelledRows, widened
+from temperance.comparison.rows import widened
 from temperance.core.arrays import Indices, Matrix, Vector
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import FitData
@@ -45,8 +45,7 @@ from temperance.display.chart import (
     robust_limits,
     shorten,
 )
-from temperance.inputs.containers import open_labelled
-from temperance.inputs.validation import check_labelled_rows
+from temperance.inputs.containers import LabelledRows, open_labelled
 from temperance.metrics.bins import check_bins
 
 MIN_ROWS = 10  # per group: fewer hardly constrain a temperature
@@ -64,17 +63,10 @@ smaller ratio would hide groups of 10 to 30 rows, whose intervals still separate
 """
 
 
-def as_rows(rows: LabelledRows) -> LogitRows:
-    """Return the rows, after checking all of them in one pass."""
-    found = LogitRows(rows.logits, rows.labels)
-    check_labelled_rows(found)
-    return found
-
-
 def rows_with_weight(logits: Any, labels: ArrayLike, sample_weight: ArrayLike | None) -> LabelledRows:
     """Open labelled rows, check them, and leave out rows of weight 0."""
-    rows = LabelledRows.of(open_labelled(logits, labels, sample_weight))
-    as_rows(rows)
+    rows = open_labelled(logits, labels, sample_weight)
+    rows.checked()
     return rows if rows.weights is None or rows.weights.all() else rows.take(np.flatnonzero(rows.weights))
 
 

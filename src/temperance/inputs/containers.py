@@ -80,25 +80,73 @@ class Logits:
 
 
 @dataclass(frozen=True, eq=False)
-class Labelled:
-    """Opened logits with the label of each row as a column index; weights and class names if given."""
+class LabelledRows:
+    """The logits of N rows, by reference, the columns of their labels, and weights if there are any.
 
-    values: NDArray[Any] | BFloat16
-    columns: NDArray[np.intp]
-    weights: NDArray[np.float64] | None
-    names: tuple[str, ...] | None
-    dim: int | None = None
-    """The axis of the classes, if it is not the last."""
+    Attributes
+    ----------
+    logits : array of shape (N, K)
+        By reference, not copied.
+    labels : array of shape (N,)
+        Column of the true class of each row.
+    weights : array of shape (N,), or None
+        Weights of the rows.
+    class_names : tuple of str, or None
+        Names of the columns.
+    positions : bool
+        Whether the columns are positions of answers, which have no names.
+    groups : array of shape (N,), or None
+        The group of each row, numbered from 0: rows that belong together. The entries of the first axis of
+        logits with more than two, unless the caller names others.
+    by : array of shape (N,), or None
+        The values by which rows are scored separately.
+    dim : int or None
+        The axis of the classes in the given logits, if it is not the last.
+
+    Examples
+    --------
+    >>> rows = open_labelled([[2.0, 0.0], [0.0, 1.0]], ["no", "yes"], classes=["no", "yes"])
+    >>> len(rows), rows.labels.tolist(), rows.has_masks()
+    (2, [0, 1], False)
+    """
+
+    logits: NDArray[Any] | BFloat16
+    labels: NDArray[np.intp]
+    weights: NDArray[np.float64] | None = None
+    class_names: tuple[str, ...] | None = None
+    positions: bool = False
     groups: NDArray[np.intp] | None = None
-    """The group of each row; the first axis of logits with more than two, unless the caller names others."""
     by: NDArray[Any] | None = None
-    """The values by which rows are scored separately."""
+    dim: int | None = None
 
-    def rows(self) -> LogitRows:
-        """Return the rows, checked in one pass over the logits."""
-        rows = LogitRows(self.values, self.columns)
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def take(self, rows: NDArray[np.intp]) -> LabelledRows:
+        """Return a copy of some rows."""
+        return replace(
+            self,
+            logits=self.logits[rows],
+            labels=self.labels[rows],
+            weights=None if self.weights is None else self.weights[rows],
+            groups=None if self.groups is None else self.groups[rows],
+            by=None if self.by is None else self.by[rows],
+        )
+
+    @property
+    def n_groups(self) -> int | None:
+        """How many groups there are; None if rows are independent."""
+        return None if self.groups is None else int(self.groups.max()) + 1
+
+    def checked(self) -> LogitRows:
+        """Return the rows for a fit, checked in one pass over the logits."""
+        rows = LogitRows(self.logits, self.labels)
         check_labelled_rows(rows)
         return rows
+
+    def has_masks(self) -> bool:
+        """Say whether any logit is -inf; raise if one is not allowed at all."""
+        return not bool(np.isfinite(self.checked().mean()).all())
 
 
 def framework_of(logits: Any) -> str | None:
@@ -153,7 +201,8 @@ def open_labelled(
     ignore_index: int | None = None,
     groups: Any = None,
     by: Any = None,
-) -> Labelled:
+    positions: bool = False,
+) -> LabelledRows:
     """Open logits with the labels, weights and groups of their rows, checked, without rows to be ignored."""
     opened = open_logits(logits, dim)
     values, names = opened.values, names_of(logits, classes, opened.values.shape[1])
@@ -166,14 +215,18 @@ def open_labelled(
                 "classes=[...] with the names of all columns if it is one."
             )
     beside = Beside.open(opened, len(values), labels, sample_weight, groups, by, ignore_index=ignore_index)
+    together = beside.groups
     if beside.kept is not None:
         values = values[beside.kept]
+        if together is not None:
+            together = check_groups(together, len(values), at_least=1)  # some can be gone
+            together = together if together.any() else None
     n_rows, n_classes = values.shape
     columns = check_labels(beside.labels, n_rows, n_classes, names)
     weights = check_sample_weight(beside.weights, n_rows)
-    as_text = None if names is None else tuple(map(str, names))
+    as_text = None if names is None or positions else tuple(map(str, names))
     at = None if opened.dim == len(opened.shape) - 1 else opened.dim
-    return Labelled(values, columns, weights, as_text, at, beside.groups, beside.by)
+    return LabelledRows(values, columns, weights, as_text, positions, together, beside.by, at)
 
 
 @dataclass(frozen=True, eq=False)

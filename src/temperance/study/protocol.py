@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 
 from temperance.calibrators import CALIBRATORS, UNCALIBRATED, Method
 from temperance.calibrators.external_methods import Methods, find_methods, fit
-from temperance.comparison.rows import LabelledRows, predict
+from temperance.comparison.rows import predict
 from temperance.core.arrays import Indices, Matrix
 from temperance.errors import InputError
+from temperance.inputs.containers import LabelledRows
 from temperance.metrics.bins import bin_rows
 from temperance.metrics.evaluation import MetricFunction, value_of
 from temperance.metrics.predictions import check_rows

@@ -20,7 +20,7 @@ from temperance.calibrators.hnlts import log_normalised_entropy
 from temperance.core.arrays import Vector
 from temperance.display import ClassTemperatureDisplay, TemperatureDisplay
 from temperance.display.chart import Axis, Chart, Dots, Line, Mark, Rule, outside
-from temperance.display.temperature import MIN_ROWS, as_rows, temperatures
+from temperance.display.temperature import MIN_ROWS, temperatures
 from temperance.errors import InputError
 from temperance.study.paper import SIZES
 from temperance.study.protocol import WorkUnit
@@ -51,7 +51,7 @@ def entropy_temperatures(results: Results, task: TaskFile, method: str) -> Chart
     The method is fitted to all validation rows and to few. A bad draw to few rows does not stretch the axis.
     """
     test = load_task(task).test
-    entropy = log_normalised_entropy(as_rows(test))
+    entropy = log_normalised_entropy(test.checked())
     index = np.argsort(entropy, kind="stable")
     if method == "hts":  # a line: rows at about equal steps of entropy
         steps = np.linspace(entropy.min(), entropy.max(), 200)

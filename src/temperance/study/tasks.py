@@ -13,14 +13,13 @@ from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
-from temperance.comparison.rows import LabelledRows
 from temperance.data.formats import FORMATS, format_of, open_members
 from temperance.data.formats.harness import are_samples
 from temperance.data.read_options import PARTS, ReadOptions
 from temperance.data.rows_file import RowFile, open_rows, parts_of
 from temperance.errors import InputError, InputWarning, Remedy, warn_user
 from temperance.files import sha256
-from temperance.inputs.containers import open_labelled, open_logits
+from temperance.inputs.containers import LabelledRows, open_labelled, open_logits
 from temperance.inputs.validation import INSPECTED_ROWS, warn_of_probabilities
 
 _NEEDED = "as .npz with logits_val, labels_val, logits_test and labels_test, or as harness samples"
@@ -234,6 +233,6 @@ def _checked(file: RowFile, taken: slice = slice(None)) -> LabelledRows:
     with file.stored.naming_file():
         logits = file.logits()
         logits = logits[taken] if taken.step else logits
-        rows = LabelledRows.of(open_labelled(logits, file.labels[taken]), positions=file.positions)
+        rows = open_labelled(logits, file.labels[taken], positions=file.positions)
         rows.has_masks()
     return rows
