@@ -257,12 +257,13 @@ def classwise_error(rows: Predictions, bins: int, strategy: str = "width") -> fl
     edges = equal_width_edges(bins, rows.confidence.dtype)
     found = []
     for block in cached_slices(*rows.probs.shape):
-        row, column = np.nonzero(rows.probs[block] > edges[1])
-        found.append((row + block.start, column))
-    row, column = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    large, weight = rows.probs[row, column], rows.weight[row]
-    residual = weight * ((rows.labels[row] == column) - large.astype(np.float64))
-    _, place = np.unique(column * bins + assign_bins(large, edges), return_inverse=True)
+        row, column = np.nonzero(rows.probs[block] >= edges[1])  # `assign_bins` decides about the edge
+        place = assign_bins(rows.probs[row + block.start, column], edges)
+        found.append(np.stack([row + block.start, column, place])[:, place > 0])
+    row, column, place = np.concatenate(found, axis=1)
+    residual = (rows.labels[row] == column) - rows.probs[row, column].astype(np.float64)
+    residual *= rows.weight[row]
+    _, place = np.unique(column * bins + place, return_inverse=True)
     first = np.bincount(rows.labels, rows.weight, n_classes) - rows.class_totals
     first -= np.bincount(column, residual, n_classes)
     total = np.abs(first).sum() + np.abs(np.bincount(place, residual)).sum()

@@ -56,9 +56,8 @@ class Metric:
         How it is shown; the numbers are fractions in either case.
     short : str
         The label for narrow columns.
-    tables : {"evaluation", "report", "all"}
-        Which tables show it: only an evaluation, an evaluation and a report, or all tables including a
-        printed comparison, which has 80 columns.
+    in_report : bool
+        Whether reports show it; evaluations always do.
     """
 
     label: str
@@ -69,7 +68,7 @@ class Metric:
     best: Literal["lowest", "highest", "zero"] = "lowest"
     unit: Literal["", "%"] = ""
     short: str = ""
-    tables: Literal["evaluation", "report", "all"] = "evaluation"
+    in_report: bool = False
 
     @property
     def factor(self) -> int:
@@ -213,7 +212,7 @@ def _estimated_mean(
     range=(0, 1),
     best="highest",
     unit="%",
-    tables="report",
+    in_report=True,
 ).public(scored)
 def accuracy(rows: Predictions) -> float:
     """Fraction of rows in which the label has the largest probability.
@@ -238,7 +237,7 @@ def accuracy(rows: Predictions) -> float:
     estimate=_estimated_mean(lambda rows: rows.nll, 0, np.inf),
     interval="skewness",
     range=(0, np.inf),
-    tables="all",
+    in_report=True,
 ).public(scored)
 def nll(rows: Predictions) -> float:
     """Negative log-likelihood: mean of -log of the probability of the label, in nats.
@@ -275,7 +274,7 @@ _list_part("nll", "refinement", "leaves of")
     estimate=_estimated_mean(lambda rows: rows.brier, 0, 2),
     interval="skewness",
     range=(0, 2),
-    tables="all",
+    in_report=True,
 ).public(scored)
 def brier(rows: Predictions) -> float:
     """Brier score: mean over rows of the sum over classes of (p - onehot)^2.
@@ -311,7 +310,7 @@ _list_part("brier", "refinement", "leaves of")
     interval="bootstrap",
     range=(0, 1),
     unit="%",
-    tables="all",
+    in_report=True,
 ).public(scored_in_bins)
 def ece(rows: Predictions, bins: int, strategy: str) -> float:
     """Top-label expected calibration error: mean over rows of the absolute gap of their bin.
@@ -412,7 +411,7 @@ def mce(rows: Predictions, bins: int, strategy: str) -> float:
     interval="none",
     range=(0, 1),
     unit="%",
-    tables="report",
+    in_report=True,
 ).public(scored_in_bins)
 def classwise_ece(rows: Predictions, bins: int, strategy: str) -> float:
     """Mean over classes of the calibration error of each class's probability.
@@ -444,7 +443,7 @@ def classwise_ece(rows: Predictions, bins: int, strategy: str) -> float:
     interval="bootstrap",
     range=(0, 1),
     unit="%",
-    tables="all",
+    in_report=True,
 ).public(scored)
 def smooth_ece(rows: Predictions) -> float:
     """Smooth calibration error of the top label: no bins to choose, and continuous in the probabilities.

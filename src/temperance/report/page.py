@@ -350,7 +350,7 @@ def _scores(report: Report) -> Markup:
     """List all scores of all methods, the lowest log loss first, with intervals."""
     comparison = report.comparison
     columns = sorted(  # losses and errors first, which a method is chosen by
-        (name for name, metric in METRICS.items() if metric.tables != "evaluation"),
+        (name for name, metric in METRICS.items() if metric.in_report),
         key=lambda name: METRICS[name].best != "lowest",
     )
     head = ["method", *(METRICS[key].heading() for key in columns)]
@@ -439,7 +439,7 @@ def _provenance(report: Report) -> Markup:
 
 
 _MEANINGS = {
-    **{metric.label: metric.help for metric in METRICS.values() if metric.tables != "evaluation"},
+    **{metric.label: metric.help for metric in METRICS.values() if metric.in_report},
     "confidence": "the probability of the predicted class",
     "prediction": "the class with the highest probability",
     "temperature T": "the number by which logits are divided: above 1 if the classifier is overconfident",
