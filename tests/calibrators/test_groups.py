@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from compared import COMPARED
-from scipy.special import softmax
+from scipy.special import expit, softmax
 
 import temperance
 from temperance import InputError, make_calibrator
@@ -99,6 +99,28 @@ def losses_on_new_groups(n_groups, size, seed, **shifts):
         return -np.log(probs[np.arange(len(truth)), truth]).mean()
 
     return loss
+
+
+def test_standard_errors_are_those_of_the_sandwich():
+    z, y, groups = clustered(25, 20, seed=3)
+    cal = fit("hts", z, y, groups=groups)
+    n_rows, K = z.shape
+    p = softmax(z, axis=1)
+    h = np.log(-(p * np.log(p)).sum(axis=1) / np.log(K))
+    features = np.column_stack([np.ones(n_rows), h])
+    a = features @ [cal.intercept_, cal.entropy_weight_]
+    T = np.log1p(np.exp(a))
+    assert ((cal.temperature_limits_[0] < T) & (cal.temperature_limits_[1] > T)).all()
+    slope = -expit(a) / T**2  # of 1 / T
+    q = softmax(z / T[:, None], axis=1)
+    mean = (q * z).sum(axis=1)
+    scores = features * ((mean - z[np.arange(n_rows), y]) * slope)[:, None]
+    variance = (q * z**2).sum(axis=1) - mean**2
+    bread = np.linalg.inv(features.T @ (features * (variance * slope**2)[:, None]))
+    sums = np.array([scores[groups == g].sum(axis=0) for g in range(25)])
+    covariance = bread @ (sums.T @ sums) @ bread * 25 / 24
+    found = [float(cal.standard_errors_[name]) for name in ("intercept", "entropy_weight")]
+    np.testing.assert_allclose(found, np.sqrt(covariance.diagonal()), rtol=1e-4)
 
 
 def test_on_new_groups_a_class_bias_is_safe_with_groups_and_not_without():

@@ -177,6 +177,14 @@ def test_pts_does_not_depend_on_the_order_of_many_rows():
     np.testing.assert_allclose(one.predict_proba(task.logits), other.predict_proba(task.logits), atol=1e-4)
 
 
+def test_quantiles_count_a_weight_as_repetition():
+    task = simulate(300, 4)
+    weights = np.random.default_rng(0).integers(0, 4, 300)
+    one = make_calibrator("hts").fit(task.logits, task.labels, weights)
+    other = make_calibrator("hts").fit(*(np.repeat(a, weights, axis=0) for a in (task.logits, task.labels)))
+    np.testing.assert_allclose(one.temperature_quantiles_, other.temperature_quantiles_, rtol=1e-6)
+
+
 def in_another_order(z, y, rng):
     order = rng.permutation(len(z))
     return (z, y), (z[order], y[order])

@@ -189,6 +189,24 @@ def test_sgd_does_not_standardise_the_inputs_of_a_network(task):
     assert (make_calibrator("pts").fit(task.logits, task.labels).input_scale_ != 1).any()
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_learning_rate_falls_when_pytorchs_does(seed):
+    torch = pytest.importorskip("torch")
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    optimiser = torch.optim.SGD([parameter], lr=1e-4)
+    theirs = torch.optim.lr_scheduler.ReduceLROnPlateau(optimiser, patience=100, cooldown=50)
+    ours = descent._Plateau(1e-4)
+    rng = np.random.default_rng(seed)
+    loss, rates = 1.0, []
+    while ours.rate > 2e-7:  # PyTorch makes no smaller steps
+        loss *= 1 - rng.choice([0, 5e-7, 1.1e-4], p=[0.9, 0.09, 0.01])  # seldom enough to count
+        ours.step(loss)
+        theirs.step(loss)
+        rates.append((ours.rate, optimiser.param_groups[0]["lr"]))
+    mine, reference = np.transpose(rates)
+    np.testing.assert_allclose(mine, reference, rtol=1e-12)
+
+
 def test_a_loss_that_falls_by_a_ten_thousandth_and_no_more_has_not_improved():
     plateau = descent._Plateau(1.0)
     plateau.step(1.0)

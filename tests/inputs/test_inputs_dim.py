@@ -57,6 +57,12 @@ def test_a_table_in_fortran_order_is_the_same_table():
     np.testing.assert_array_equal(CAL.transform(TASK.logits.T, dim=0), CAL.transform(TASK.logits).T)
 
 
+def test_a_square_array_is_read_along_the_axis_of_the_fit():
+    cal = BayesianTemperatureScaling().fit(TASK.logits.T, TASK.labels, dim=0)
+    square = TASK.logits[: TASK.logits.shape[1]]
+    np.testing.assert_array_equal(cal.predict_proba(square.T), CAL.predict_proba(square).T)
+
+
 def test_the_types_of_narrow_arrays_are_kept_in_any_shape():
     narrow = PIXELS.astype(ml_dtypes.bfloat16)
     rows = np.moveaxis(narrow, 1, -1).reshape(-1, 5)

@@ -78,6 +78,14 @@ def test_it_detects_what_the_confidence_does_not_show():
     assert metrics.cox(wrong, labels).p_value > 1e-3
 
 
+def test_a_class_is_tested_by_its_variance_not_by_its_number_of_rows():
+    probs = np.tile([0.6, 0.4], (40, 1))
+    labels = np.repeat([0, 1], [24, 16])
+    few = metrics.cox_classes(probs[:30], labels[:30])  # 0.24 each, 7.2 together
+    assert few.words == "Not informative: each class has too few rows."
+    assert metrics.cox_classes(np.tile(probs, (2, 1)), np.tile(labels, 2)).words != few.words
+
+
 def test_classes_with_few_rows_are_not_tested():
     rng = np.random.default_rng(5)
     probs, labels = draw(1000, 3, rng)
