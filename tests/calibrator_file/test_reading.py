@@ -230,6 +230,8 @@ REFUSED = [
     ("hts", "baseline.entropy_shares", [0.5] * 21, "at least the levels of the quantiles"),
     ("hts", "baseline.confidence_shares", [*[1] * 20, 2], "confidence_shares must be <= 1"),
     ("hts", "baseline.mean_probabilities", [0.5] * 4, "mean_probabilities must sum to 1; found 2"),
+    ("hts", "baseline.label_frequencies", [1.5, 0, 0, 0], "label_frequencies must be <= 1; found 1.5"),
+    ("hts", "baseline.class_variances", [0.3, 0, 0, 0], "class_variances must be <= 0.25; found 0.3"),
 ]
 
 
