@@ -98,7 +98,7 @@ class Reliability:
     accuracy: Vector
     low: Vector
     high: Vector
-    effect: float = 1.0
+    effect: float
 
     @property
     def gap(self) -> Vector:
