@@ -227,6 +227,7 @@ REFUSED = [
     ("hts", "baseline.effective_rows", 301, "effective_rows must be at most 300.3; found 301"),
     ("hts", "baseline.rows", 301, "baseline.rows must be at most 300; found 301"),
     ("hts", "baseline.confidence_quantiles", [*[0.9] * 20, 0.5], "confidence_quantiles must not decrease"),
+    ("hts", "baseline.confidence_quantiles", [*[0.9] * 20, 1.5], "confidence_quantiles must be <= 1"),
     ("hts", "baseline.entropy_shares", [0.5] * 21, "at least the levels of the quantiles"),
     ("hts", "baseline.confidence_shares", [*[1] * 20, 2], "confidence_shares must be <= 1"),
     ("hts", "baseline.mean_probabilities", [0.5] * 4, "mean_probabilities must sum to 1; found 2"),
