@@ -144,13 +144,14 @@ def compare(
     candidates = named if len(named) == len(chosen) else {*DEFAULT_METHODS, *named}
     if (test_logits is None) != (test_labels is None):
         raise InputError("test_logits and test_labels must be given together; found one of them.")
-    axes: dict[str, Any] = {"classes": classes, "dim": dim, "ignore_index": ignore_index}
-    axes["positions"] = positions
+    reading: dict[str, Any] = {
+        "classes": classes, "positions": positions, "dim": dim, "ignore_index": ignore_index
+    }  # fmt: skip
     own_by = by if test_labels is None else None
-    val = open_labelled(val_logits, val_labels, sample_weight, groups=groups, by=own_by, **axes)
+    val = open_labelled(val_logits, val_labels, sample_weight, groups=groups, by=own_by, **reading)
     test, fold, evaluated_on = val, None, "the test set"
     if test_labels is not None:
-        test = open_labelled(test_logits, test_labels, groups=test_groups, by=by, **axes)
+        test = open_labelled(test_logits, test_labels, groups=test_groups, by=by, **reading)
         _check_test(val, val_logits, test, test_logits)
     elif test_groups is not None:
         raise InputError("test_groups must come with test_logits, which are missing. Pass groups.")
