@@ -42,6 +42,8 @@ def test_pixels_of_an_image_are_a_group():
     assert np.bincount(
         open_labelled(logits, labels[:], dim=1, ignore_index=255, groups=by_line).groups
     ).tolist() == [10, 15, 15, 15]
+    labels[:2] = 255
+    assert open_labelled(logits, labels, dim=1, ignore_index=255).groups is None  # a single image is left
 
 
 @pytest.mark.parametrize(("shape", "dim"), [((6, 2), -1), ((2, 4, 5), 0), ((1, 4, 2), -1)])
