@@ -45,7 +45,7 @@ from temperance.errors import listed, on_one_line
 from temperance.inputs.groups import check_by
 from temperance.metrics.bins import bin_rows
 from temperance.metrics.calibration_tests import LEVEL, MIN_DISTANCE
-from temperance.metrics.intervals import Estimate
+from temperance.metrics.intervals import Estimate, without_nan
 from temperance.metrics.predictions import Predictions
 from temperance.metrics.table import METRICS
 
@@ -201,15 +201,6 @@ class CalibrationByGroup:
         found = about | {"degrees_of_freedom": self.degrees_of_freedom, "correction": "Holm"}
         plain: dict[str, Any] = without_nan(found | {"values": values})
         return plain
-
-
-def without_nan(value: Any) -> Any:
-    """Return None for nan, which JSON does not have."""
-    if isinstance(value, dict):
-        return {name: without_nan(one) for name, one in value.items()}
-    if isinstance(value, list):
-        return [without_nan(one) for one in value]
-    return None if value != value else value
 
 
 def calibration_by_group(rows: Predictions, confidence: float) -> CalibrationByGroup:

@@ -12,15 +12,16 @@ from numpy.typing import ArrayLike
 
 from temperance import loaders
 from temperance.core.arrays import Indices, Matrix, Vector
-from temperance.errors import InputError, percent
+from temperance.errors import InputError
 from temperance.inputs.labels import Names
 from temperance.inputs.validation import random_generator
 from temperance.metrics.bins import Reliability, bin_rows, check_bins, debiased, places_in_bins
 from temperance.metrics.bootstrap import DRAWS, bootstrap, expected_noise, norm_interval, scaled
-from temperance.metrics.by_group import CalibrationByGroup, calibration_by_group, without_nan
+from temperance.metrics.by_group import CalibrationByGroup, calibration_by_group
 from temperance.metrics.calibration_tests import CalibrationTest, all_tests
 from temperance.metrics.decomposition import part_estimates, random_folds
-from temperance.metrics.intervals import Estimate
+from temperance.metrics.finding import Finding
+from temperance.metrics.intervals import Estimate, without_nan
 from temperance.metrics.predictions import Predictions, check_fraction, check_integer, check_rows
 from temperance.metrics.smooth import coarse_cells, fixed_point, grid_mean, places_on_grid, smoothed
 from temperance.metrics.table import METRICS
@@ -56,8 +57,8 @@ class Evaluation(Mapping[str, Estimate]):
         Whether the groups are the entries of the first axis of `probs`.
     by_group : CalibrationByGroup or None
         Calibration per value of `by`: gap, log loss, corrected p-values, and whether the values differ.
-    mean_positive, base_rate : float or None
-        For two classes: the mean probability of the second one, and its share of the rows.
+    finding : Finding or None
+        What the rows show about the probabilities, as every command says it.
 
     Examples
     --------
@@ -81,8 +82,7 @@ class Evaluation(Mapping[str, Estimate]):
     n_groups: int | None = None
     of_first_axis: bool = False
     by_group: CalibrationByGroup | None = None
-    mean_positive: float | None = None
-    base_rate: float | None = None
+    finding: Finding | None = None
 
     def __getitem__(self, name: str) -> Estimate:
         return self.estimates[name]
@@ -100,8 +100,8 @@ class Evaluation(Mapping[str, Estimate]):
         )
         if self.n_groups is not None:
             head += f"\n{self.groups_in_words}"
-        if self.base_rate is not None:
-            head += f"\n{self.positive_in_words()}"
+        if self.finding is not None:
+            head = f"{self.finding}\n{head}"
         lines = [
             f"{name:<20}" + "".join(f"{self.shown(name, number):>12}" for number in astuple(estimate))
             for name, estimate in self.items()
@@ -117,12 +117,6 @@ class Evaluation(Mapping[str, Estimate]):
         if self.n_groups is None:
             return "Intervals and tests take rows as independent."
         return f"Intervals and tests are by groups: {self.n_groups:,} groups{which}."
-
-    def positive_in_words(self, name: str = "class 1") -> str:
-        """Compare the mean probability of the second of two classes with its share of the rows."""
-        if self.mean_positive is None or self.base_rate is None:
-            return ""
-        return f"Mean P({name}) {percent(self.mean_positive)}, base rate {percent(self.base_rate)}."
 
     def _test_lines(self) -> list[str]:
         rows = [("test of calibration", "statistic", "p-value"), *self.shown_tests()]
@@ -172,6 +166,8 @@ def evaluate(
     dim: int = -1,
     ignore_index: int | None = None,
     by: ArrayLike | None = None,
+    positive: int | str | None = None,
+    positions: bool = False,
     progress: Callable[[float], None] | bool | None = True,
 ) -> Evaluation:
     """Compute all metrics, with intervals.
@@ -195,8 +191,9 @@ def evaluate(
     the value if the rows are too few to show what that recalibrator could correct. A single row has no
     interval except for the accuracy. docs/benchmarks/coverage.md shows the coverage on simulated data.
 
-    `tests` of the result has tests of calibration with p-values: `spiegelhalter`, `cox`, and
-    `cumulative_differences` with both of its statistics, all for the top label, and `cox_classes`.
+    `finding` says whether the probabilities are calibrated, by the one test that all commands use. `tests`
+    has other tests, which no sentence uses: `spiegelhalter`, `cox`, and `cumulative_differences` with both of
+    its statistics, all for the top label, and `cox_classes`.
 
     Parameters
     ----------
@@ -226,6 +223,11 @@ def evaluate(
         Label of rows to leave out, such as 255 for pixels without a class.
     by : array of shape (N,), optional
         Values for which calibration is shown separately, such as the hospital: `by_group` of the result.
+    positive : int or str, optional
+        The class whose probability people act on, which `finding` judges. Of two classes it is the second by
+        default; of several, `finding` judges the confidence in the top class and the frequencies.
+    positions : bool
+        Whether columns are positions without a meaning, as for `Calibrator.fit`.
     progress : bool, or function of the share done
         By default a line on standard error, if that is a terminal or a notebook and the call takes longer
         than two seconds; False turns it off. A function is called after each block of resamples.
@@ -253,8 +255,9 @@ def evaluate(
     (0.0, 0.76)
     """
     rows = check_rows(
-        probs, labels, sample_weight, classes, dim=dim, ignore_index=ignore_index, groups=groups, by=by
-    )
+        *(probs, labels, sample_weight, classes),
+        dim=dim, ignore_index=ignore_index, groups=groups, by=by, positive=positive, positions=positions,
+    )  # fmt: skip
     scorer = Scorer(bins, confidence, draws, random_state)
     if callable(progress):
         result = scorer.evaluate(rows, progress)
@@ -309,15 +312,13 @@ class Scorer:
             probs = rows.probs.astype(np.float64)  # a copy: they might keep it, and the memory is used again
             for name, metric in self.metrics.items():
                 estimates[name] = self._own_estimate(name, metric, probs, rows.labels, rows.groups)
-        is_binary = n_classes == 2
         return Evaluation(
             estimates,
             *(n_rows, n_classes, self.bins, self.confidence, self.draws),
             all_tests(rows, self.confidence),
             None if rows.groups is None else int(rows.groups.max()) + 1,
             by_group=by_group,
-            mean_positive=float(rows.probs[:, 1] @ rows.weight) / rows.total if is_binary else None,
-            base_rate=float(rows.labels @ rows.weight) / rows.total if is_binary else None,
+            finding=Finding.of(rows),
         )
 
     def _calibration_errors(

@@ -59,7 +59,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -91,6 +91,15 @@ class Estimate:
     value: float
     low: float
     high: float
+
+
+def without_nan(value: Any) -> Any:
+    """Return None for nan, which JSON does not have."""
+    if isinstance(value, dict):
+        return {name: without_nan(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [without_nan(one) for one in value]
+    return None if value != value else value
 
 
 PseudoRow = tuple[Vector, Vector]

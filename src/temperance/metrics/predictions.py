@@ -38,7 +38,7 @@ from temperance.inputs.containers import (
     open_logits,
 )
 from temperance.inputs.groups import MIN_GROUPS, check_groups
-from temperance.inputs.labels import Names, check_labels
+from temperance.inputs.labels import Names, check_class, check_labels
 from temperance.inputs.probabilities import check_probabilities
 from temperance.inputs.validation import check_number, check_sample_weight
 from temperance.metrics.intervals import Units
@@ -56,11 +56,35 @@ class Predictions:
     groups: NDArray[np.intp] | None = None
     by: NDArray[Any] | None = None
     """The values by which rows are scored separately."""
+    names: Names | None = None
+    """The classes in the order of the columns."""
+    positive: int | None = None
+    """The class whose probability people act on; with two classes and None, the second."""
+    positions: bool = False
+    """Whether columns are places of answers, without a meaning, and not classes."""
 
     def take(self, rows: NDArray[Any]) -> Predictions:
         """Return some of the rows."""
         groups, by = (None if one is None else one[rows] for one in (self.groups, self.by))
-        return Predictions(self.probs[rows], self.labels[rows], self.weight[rows], groups, by)
+        arrays = {"probs": self.probs[rows], "labels": self.labels[rows], "weight": self.weight[rows]}
+        return replace(self, groups=groups, by=by, **arrays)
+
+    @property
+    def event(self) -> int | None:
+        """The class whose probability is judged; None if it is the confidence in the top class."""
+        if self.positions:
+            return None
+        return 1 if self.positive is None and self.probs.shape[1] == 2 else self.positive
+
+    def of_class(self, column: int) -> Predictions:
+        """Return the probabilities of a class and of all others, whose second column is the class."""
+        probs = self.probs
+        if probs.shape[1] != 2:
+            probs = np.stack([1 - probs[:, column], probs[:, column]], axis=1)
+        elif column == 0:
+            probs = probs[:, ::-1]
+        labels = (self.labels == column).astype(np.intp)
+        return Predictions(probs, labels, self.weight, self.groups, self.by)
 
     @cached_property
     def total(self) -> float:
@@ -183,11 +207,13 @@ def check_rows(
     groups: Any = None,
     by: Any = None,
     min_groups: int = MIN_GROUPS,
+    positive: int | str | None = None,
+    positions: bool = False,
 ) -> Predictions:
     """Check the input of a metric, and drop rows of weight 0 and rows to be ignored.
 
-    Labels can be class names, given as `classes` or as the columns of a data frame. Groups are numbered from
-    0 without gaps; without them, arrays with more axes are grouped along their first axis.
+    Labels and `positive` can be class names, given as `classes` or as the columns of a data frame. Groups are
+    numbered from 0 without gaps; without them, arrays with more axes are grouped along their first axis.
     """
     array, opened = as_numpy(numbers_of(probs)), None
     if array.ndim > 2 or dim not in (-1, array.ndim - 1):
@@ -199,11 +225,14 @@ def check_rows(
     if array.dtype.itemsize > 8:  # bin edges are computed in float64
         array = array.astype(np.float64)
     n_rows, n_classes = array.shape
-    index = check_labels(beside.labels, n_rows, n_classes, names_of(probs, classes, n_classes))
+    names = names_of(probs, classes, n_classes)
+    index = check_labels(beside.labels, n_rows, n_classes, names)
+    event = None if positive is None else check_class("positive", positive, names, n_classes)
     weight = check_sample_weight(beside.weights, n_rows)
     if weight is None:
         weight = np.ones(n_rows)
-    rows, kept = Predictions(array, index, weight, beside.groups, beside.by), weight > 0
+    rows = Predictions(array, index, weight, beside.groups, beside.by, names, event, positions)
+    kept = weight > 0
     rows = rows if kept.all() else rows.take(kept)
     if rows.groups is None:
         return rows
