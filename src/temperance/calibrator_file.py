@@ -9,8 +9,9 @@ table of methods. The model needs only NumPy, so a service (`temperance.serving`
 estimators.
 
 Changing the format: a new optional field is an entry here and the attribute that holds it; it needs no new
-version, since readers keep fields they do not know. For anything else add 1 to VERSION, keep files of the
-old version in tests/calibrator_file/data, and teach the reader both.
+version, since readers keep fields they do not know. For anything else, such as a field by which later
+rows must be read, add 1 to VERSION, keep files of the old version in tests/calibrator_file/data, and teach
+the reader both.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from temperance.core.solution import Solution, parse_message
 from temperance.errors import InputError, excerpt
 from temperance.files import read_regular_file, write_atomically
 from temperance.formulas.automation import Automation
-from temperance.formulas.fit_record import BASELINE_SHARES, Baseline, FitRecord, FittedOn
+from temperance.formulas.fit_record import BASELINE_SHARES, UNITS, Baseline, FitRecord, FittedOn
 from temperance.formulas.model import Formula, Model, Shape, TemperatureFormula, apply_to_rows
 from temperance.inputs.validation import check_choice, check_temperatures
 from temperance.json_fields import (
@@ -54,7 +55,8 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 FORMAT = "temperance calibrator"
-VERSION = 2
+VERSION = 3
+READABLE = (2, VERSION)  # what a file of version 2 lacks is unknown
 MAX_CLASSES = 10**6
 POINTS = len(BASELINE_SHARES)
 MAX_WEIGHT = 1e100  # of all rows, as in a fit; the least is 1 / MAX_WEIGHT
@@ -127,6 +129,7 @@ FITTED_ON = (
     Field("positions", bool, optional=True),
     Field("dim", int, optional=True, low=0, high=64),  # as many axes as a NumPy array can have
     Field("renormalised", bool, optional=True),
+    Field("unit", str, optional=True),
 )
 ADAPTATION = (
     Field("log_prior_ratio", list, high=MAX_LOG_RATIO, shape=("K",)),
@@ -173,7 +176,7 @@ OBJECTS = {
 """The objects of a file that can have unknown fields, and the fields that are known."""
 FILE = (
     Field("format", str),
-    Field("version", int, low=VERSION),
+    Field("version", int, low=READABLE[0]),
     Field("method", object),
     Field("classes", int, low=2, high=MAX_CLASSES),
     Field("options", dict),
@@ -181,6 +184,7 @@ FILE = (
     Field("standard_errors", dict),
     *(Field(place, dict, optional=place != "fit") for place in OBJECTS),
     Field("class_names", object, optional=True, check=_check_names),
+    Field("positive", int, optional=True, low=0),
     Field("metadata", dict, optional=True),
 )
 """The fields of the file itself."""
@@ -239,15 +243,16 @@ def opened(path: str | Path) -> Iterator[tuple[Json, Method]]:
         given, version = content.get("format"), content.get("version")
         if given != FORMAT:
             raise InputError(f"format must be {FORMAT!r}; found {excerpt(given)}")
-        if type(version) is not int or version != VERSION:
+        if type(version) is not int or version not in READABLE:
             old = type(version) is int and 1 <= version < VERSION
             advice = "Fit the calibrator again with this version" if old else "Update temperance"
-            raise InputError(f"version must be {VERSION}; found {excerpt(version)}. {advice}")
+            known = " or ".join(map(str, READABLE))
+            raise InputError(f"version must be {known}; found {excerpt(version)}. {advice}")
         content |= read_fields(content, FILE)
         key = content["method"]
-        known = [key for key, method in CALIBRATORS.items() if not method.options]  # a file has its own
-        if key not in known:
-            raise InputError(f"method must be one of {', '.join(known)}; found {excerpt(key)}")
+        methods = [key for key, method in CALIBRATORS.items() if not method.options]  # a file has its own
+        if key not in methods:
+            raise InputError(f"method must be one of {', '.join(methods)}; found {excerpt(key)}")
         yield content, CALIBRATORS[key]
 
 
@@ -280,6 +285,7 @@ def read_model(content: Json, method: Method, options: Mapping[str, Any]) -> Mod
         automation=_automation(read["automation"], content) if "automation" in read else None,
         record=FitRecord(
             class_names=content.get("class_names"),
+            positive=content.get("positive"),
             fitted_on=FittedOn(**read["fitted_on"]) if "fitted_on" in read else None,
             baseline=Baseline(**read["baseline"]) if "baseline" in read else None,
             metadata=content.get("metadata", {}),
@@ -309,11 +315,16 @@ def _check_together(model: Model) -> None:
         raise InputError(f"class_names must be {model.n_classes} names, one per class; found {len(names)}")
     if fitted_on is not None:
         check_choice("fitted_on.kind", fitted_on.kind, ("logits", "probabilities"))
-        for name in ("floor", "renormalised"):
+        for name in ("floor", "renormalised", "unit"):
             if getattr(fitted_on, name) is not None and fitted_on.kind != "probabilities":
                 raise InputError(f"fitted_on.{name} is for probabilities only")
-        if fitted_on.positions and model.log_prior_ratio is not None:
-            raise InputError("adaptation is for classes, and fitted_on.positions must not be true")
+        if fitted_on.unit is not None:
+            check_choice("fitted_on.unit", fitted_on.unit, UNITS)
+        for name, value in (("adaptation", model.log_prior_ratio), ("positive", model.record.positive)):
+            if fitted_on.positions and value is not None:
+                raise InputError(f"{name} is for classes, and fitted_on.positions must not be true")
+    if model.record.positive is not None:
+        check_count(model.record.positive, "positive", 0, model.n_classes - 1)
     if baseline is not None:
         for smaller, name, larger in (
             (baseline.rows, "baseline.rows", model.n_rows),
@@ -393,6 +404,8 @@ def save(
         known[place] = write_fields(holders.get(place, model), table)
     known |= {"class_names": record.class_names, "metadata": given["metadata"]}
     content |= {name: value for name, value in known.items() if value}
+    if record.positive is not None:
+        content["positive"] = record.positive
     for place, unknown in record.unknown_fields.items():
         (content[place] if place else content).update(unknown)
     text = json.dumps(content, indent=1, allow_nan=False) + "\n"

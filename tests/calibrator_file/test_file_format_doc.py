@@ -19,7 +19,7 @@ from temperance.data import simulate
 from temperance.formulas.bayes import NODE_WEIGHTS, NODES
 
 ROOT = Path(__file__).resolve().parents[2]
-DATA = ROOT / "tests" / "calibrator_file" / "data" / "v2"
+DATA = ROOT / "tests" / "calibrator_file" / "data" / "v3"
 PAGE = (ROOT / "docs" / "file-format.md").read_text(encoding="utf-8")
 STORED = json.loads((DATA / "predictions.json").read_text())
 EACH_FILE = pytest.mark.parametrize("name", STORED["expected"])
@@ -27,7 +27,7 @@ EACH_FILE = pytest.mark.parametrize("name", STORED["expected"])
 
 def predict(content, z):
     """Return the probabilities of a row by a file."""
-    assert (content["format"], content["version"]) == ("temperance calibrator", 2)
+    assert (content["format"], content["version"]) == ("temperance calibrator", 3)
     assert content["classes"] == len(z)
     parameters = content["parameters"]
     key = "bayes-bias" if "bias_weights" in parameters else content["method"]
@@ -71,7 +71,12 @@ def test_the_document_is_enough_to_compute_the_baseline(name):
     assert baseline["accuracy"] == pytest.approx(sum(w for p, y, w in rows if p.index(max(p)) == y) / total)
     counts = [sum(w for p, _, w in rows if p.index(max(p)) == k) for k in range(4)]
     assert baseline["predicted_counts"] == counts
-    entropies = [(-sum(x * math.log(x) for x in p if x), w) for p, _, w in rows]
+    entropies = []
+    for p, _, w in rows:  # the top's term from the others, as the document says
+        others = sorted(p)[:-1]
+        rest = math.fsum(others)
+        top = -(1 - rest) * math.log1p(-rest)
+        entropies.append((top - math.fsum(x * math.log(x) for x in others if x), w))
     confidences = [(max(p), w) for p, _, w in rows]
     for what, pairs in (("confidence", confidences), ("entropy", entropies)):
         assert baseline[f"mean_{what}"] == pytest.approx(sum(x * w for x, w in pairs) / total)

@@ -16,9 +16,11 @@ import temperance
 from temperance import CALIBRATORS
 from temperance.data import simulate
 
-DATA = Path(__file__).resolve().parent / "data" / "v2"
-STORED = json.loads((DATA / "predictions.json").read_text())
-NAMES = pytest.mark.parametrize("name", STORED["expected"])
+DATA = Path(__file__).resolve().parent / "data"
+STORED = {version: json.loads((DATA / version / "predictions.json").read_text()) for version in ("v2", "v3")}
+EACH_FILE = pytest.mark.parametrize(
+    ("version", "name"), [(version, name) for version in STORED for name in STORED[version]["expected"]]
+)
 OUTPUTS = ("predict_proba", "transform", "temperature")
 # A file has the key of its method, except for those of `bayes`.
 SAVED = [key for key, method in CALIBRATORS.items() if not method.options and key != "bayes"]
@@ -32,16 +34,17 @@ OPTIONS = {
 
 
 def test_every_method_that_can_be_saved_has_a_golden_file():
-    assert set(KEYS) == set(STORED["expected"])
-    for name, key in KEYS.items():
-        content = json.loads((DATA / f"{name}.json").read_text())
-        assert (content["method"], content["version"]) == (key, 2)
+    for version, stored in STORED.items():
+        assert set(KEYS) == set(stored["expected"])
+        for name, key in KEYS.items():
+            content = json.loads((DATA / version / f"{name}.json").read_text())
+            assert (content["method"], f"v{content['version']}") == (key, version)
 
 
-@NAMES
-def test_a_golden_file_predicts_as_it_did_and_says_what_it_is(name):
-    cal = temperance.load(DATA / f"{name}.json")
-    logits, expected = np.array(STORED["logits"]), STORED["expected"][name]
+@EACH_FILE
+def test_a_golden_file_predicts_as_it_did_and_says_what_it_is(version, name):
+    cal = temperance.load(DATA / version / f"{name}.json")
+    logits, expected = np.array(STORED[version]["logits"]), STORED[version]["expected"][name]
     for method in OUTPUTS:
         if method in expected:
             got = getattr(cal, method)(logits)
@@ -55,24 +58,29 @@ def test_a_golden_file_predicts_as_it_did_and_says_what_it_is(name):
     assert "fitted on logits, 2026-01-01, temperance" in cal.summary()
 
 
-@NAMES
-def test_a_golden_file_is_saved_again_as_it_is(name, tmp_path):
-    path = DATA / f"{name}.json"
+@EACH_FILE
+def test_a_golden_file_is_saved_again_as_it_is_in_the_present_version(version, name, tmp_path):
+    path = DATA / version / f"{name}.json"
     temperance.load(path).save(tmp_path / "again.json")
-    assert json.loads((tmp_path / "again.json").read_text()) == json.loads(path.read_text())
+    assert json.loads((tmp_path / "again.json").read_text()) == json.loads(path.read_text()) | {"version": 3}
+
+
+def test_the_positive_class_is_stored_and_unknown_of_older_files():
+    assert temperance.load(DATA / "v3" / "ts.json").positive_ == 2
+    assert not hasattr(temperance.load(DATA / "v2" / "ts.json"), "positive_")
 
 
 def write_missing_files():
     """Write files of the present version, and what they predict, for methods that have none yet."""
     os.environ["SOURCE_DATE_EPOCH"] = "1767225600"
-    task, stored = simulate(n_rows=400, n_classes=4, random_state=7), STORED
-    logits = np.array(stored["logits"])
+    folder, stored = DATA / "v3", STORED["v3"]
+    task, logits = simulate(n_rows=400, n_classes=4, random_state=7), np.array(stored["logits"])
     for name, key in KEYS.items():
-        path = DATA / f"{name}.json"
+        path = folder / f"{name}.json"
         if path.exists():
             continue
         cal = temperance.make_calibrator(key, **OPTIONS.get(name, {}))
-        cal.fit(task.logits, task.labels, np.arange(400) % 3)
+        cal.fit(task.logits, task.labels, np.arange(400) % 3, positive=2)
         cal.save(path, metadata={"classifier": "simulated", "layers": [4, 4], "public": True})
         outputs = {
             method: getattr(cal, method)(logits)
@@ -81,7 +89,7 @@ def write_missing_files():
         }
         outputs["predict_proba_float32"] = cal.predict_proba(logits.astype(np.float32))
         stored["expected"][name] = {method: values.tolist() for method, values in outputs.items()}
-    (DATA / "predictions.json").write_text(json.dumps(stored) + "\n")
+    (folder / "predictions.json").write_text(json.dumps(stored) + "\n")
 
 
 if __name__ == "__main__":

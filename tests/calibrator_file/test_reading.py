@@ -58,7 +58,7 @@ def test_each_field_must_be_there_of_its_type_and_known(method, saved, refused):
         del content[field]
         refused(content, field)
         for wrong in (None, 3, "text", [1, 2], True):
-            if not (field == "classes" and wrong == 3):  # a whole number: another test
+            if not (field in ("classes", "version") and wrong == 3):  # whole numbers: another test
                 refused(content | {field: wrong}, field)
     for level in ("options", "parameters", "standard_errors"):
         refused(changed(saved(method), f"{level}.surprise", 1), f"{level} has the unknown .surprise")
@@ -104,7 +104,7 @@ def test_each_parameter_must_be_there_finite_numbers_and_of_its_shape(method, sa
             refused(text.replace('"@"', shaped.replace(number, huge, 1), 1), f"{name} must")
 
 
-TOO_OLD, TOO_NEW = ("version must be 2; found '?{}'?. " + do for do in ("Fit the calibrator", "Update"))
+TOO_OLD, TOO_NEW = ("version must be 2 or 3; found '?{}'?. " + do for do in ("Fit the calibrator", "Update"))
 TEMPERATURE = r"temperature must lie between 1e-08 and 1e\+08; found "
 EDGES = "edges must be between 0 and 1 and must not decrease"
 KNOTS = "map_knots must begin at 0 and increase"
@@ -114,7 +114,7 @@ ZEROS = [0.0] * 4
 # Of a method's file, a place, a value, and what is said.
 REFUSED = [
     ("ts", "version", 1, TOO_OLD.format(1)),
-    *(("ts", "version", version, TOO_NEW.format(version)) for version in (True, 1.5, "2", None, 0, 3, 99)),
+    *(("ts", "version", version, TOO_NEW.format(version)) for version in (True, 1.5, "3", None, 0, 4, 99)),
     *(
         ("ts", "classes", number, f"classes must be a whole number and at least 2; found '?{number}")
         for number in (1, 0, -3, 3.0, "4")
@@ -201,6 +201,16 @@ REFUSED = [
         "fitted_on.floor must be a number from 0 to 1",
     ),
     ("hts", "fitted_on", {"kind": "probabilities", "floor": True}, "fitted_on.floor must be a number"),
+    ("hts", "fitted_on", {"kind": "logits", "unit": "percent"}, "fitted_on.unit is for probabilities only"),
+    (
+        "hts",
+        "fitted_on",
+        {"kind": "probabilities", "unit": "permille"},
+        "fitted_on.unit must be one of 'fraction', 'percent'; found 'permille'",
+    ),
+    ("ts", "positive", 4, "positive must be a whole number and at most 3; found 4"),
+    ("ts", "positive", -1, "positive must be a whole number and at least 0; found -1"),
+    ("ts", "positive", "yes", "positive must be a whole number"),
     ("hts", "adaptation", [], "adaptation must be a JSON object"),
     ("hts", "adaptation", {"rows": 3}, "adaptation lacks log_prior_ratio"),
     ("hts", "adaptation", {"log_prior_ratio": [0.0] * 3}, r"log_prior_ratio must have the shape \(4,\)"),
@@ -305,6 +315,12 @@ def test_a_fit_of_one_row_that_is_adapted_to_one_row_is_read(saved, tmp_path):
     model = temperance.load(path).model_
     assert (model.n_rows, model.adaptation_rows, model.record.baseline.rows) == (1, 1, 1)
     assert model.frequency_errors is None
+
+
+def test_positions_have_no_positive_class(saved, refused):
+    content = changed(saved("hts"), "positive", 1)
+    content = changed(content, "parameters.max_entropy", 1.0)
+    refused(changed(content, "fitted_on.positions", True), "positive is for classes, and fitted_on.positions")
 
 
 def test_a_method_with_a_temperature_needs_its_quantiles(saved, refused):

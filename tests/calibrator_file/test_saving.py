@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import temperance
-from temperance import CALIBRATORS, make_calibrator
+from temperance import CALIBRATORS, InputError, make_calibrator, serving
 from temperance.calibrator_file import FIT
 from temperance.data import simulate
 
@@ -57,7 +57,7 @@ def test_a_loaded_calibrator_says_and_saves_the_same_in_plain_json(method, make,
     loaded.save(tmp_path / "second.json")
     assert (tmp_path / "first.json").read_bytes() == (tmp_path / "second.json").read_bytes()
     content = json.loads((tmp_path / "first.json").read_text(encoding="ascii"))
-    assert (content["format"], content["version"]) == ("temperance calibrator", 2)
+    assert (content["format"], content["version"]) == ("temperance calibrator", 3)
     assert CALIBRATORS[content["method"]].build is type(cal)
     assert content["classes"] == 4
     assert content["options"].keys() == cal.get_params().keys()
@@ -180,3 +180,17 @@ def test_set_params_after_a_fit_changes_neither_what_is_computed_nor_what_is_sav
         np.testing.assert_array_equal(
             temperance.load(tmp_path / f"{key}.json").predict_proba(task.logits), before
         )
+
+
+def test_the_positive_class_is_stored_and_read_again(task, tmp_path):
+    names = ["ant", "bee", "cat", "dog"]
+    for positive, column in (("ant", 0), ("cat", 2)):
+        cal = make_calibrator("ts").fit(task.logits, task.labels, classes=names, positive=positive)
+        cal.save(tmp_path / f"{positive}.json")
+        assert cal.positive_ == temperance.load(tmp_path / f"{positive}.json").positive_ == column
+        assert serving.load(tmp_path / f"{positive}.json").model.record.positive == column
+    assert not hasattr(make_calibrator("ts").fit(task.logits, task.labels), "positive_")
+    with pytest.raises(InputError, match="positive must be one of ant, bee, cat, dog; found 'eel'"):
+        make_calibrator("ts").fit(task.logits, task.labels, classes=names, positive="eel")
+    with pytest.raises(InputError, match="positive is for classes; found positions=True"):
+        make_calibrator("ts").fit(task.logits, task.labels, positions=True, positive=1)

@@ -53,6 +53,7 @@ from temperance.inputs.containers import (
     names_of,
     open_labelled,
 )
+from temperance.inputs.labels import check_class
 from temperance.inputs.probabilities import logits_from_probs, probability_floor
 from temperance.inputs.validation import check_choice, warn_of_probabilities
 
@@ -140,6 +141,8 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
     """Which predictions need no person, if `automate` found it."""
     class_names_: tuple[str, ...] = fitted("record.class_names")
     """The columns of the data frame it was fitted to, or the names in its file, if any."""
+    positive_: int = fitted("record.positive")
+    """The column of the class whose probability people act on, if `fit` was told."""
     fitted_on_: FittedOn = fitted("record.fitted_on")
     data_hash_: str = fitted("record.data_hash")
     date_: str = fitted("record.date")
@@ -174,6 +177,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         from_probs: bool = False,
         renormalise: bool = False,
         positions: bool = False,
+        positive: int | str | None = None,
     ) -> Self:
         """Fit to the logits and labels of held-out rows, which the classifier was not trained on.
 
@@ -209,6 +213,9 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
             Whether columns are positions without a meaning, such as the options of a multiple-choice question
             (-inf where a question has fewer). Then no term belongs to a column: LTS and HnLTS raise an
             error, and `bayes-bias` is `bayes`. All methods but PTS take any number of columns later.
+        positive : int or str, optional
+            The class whose probability people act on, such as the illness: its name, or its column where
+            columns have no names. The calibrator stores it.
 
         Examples
         --------
@@ -239,6 +246,8 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
             raise InputError(
                 "renormalise is for probabilities; found logits.", remedy=Remedy("from_probs", (True,))
             )
+        if positions and positive is not None:
+            raise InputError("positive is for classes; found positions=True. Leave one of them out.")
         if from_probs:
             floor = probability_floor(logits, renormalise=renormalise)
             rows = logits_from_probs(logits, floor, renormalise=renormalise)
@@ -254,10 +263,11 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
             renormalised=renormalise or None,
         )
         data.positions = positions
+        column = None if positive is None else check_class("positive", positive, class_names, data.n_classes)
         for name in list(vars(self)):
             if name.endswith("_"):
                 delattr(self, name)  # of an earlier fit
-        model = record_fit(self._fit(data), data, fitted_on, None if positions else class_names)
+        model = record_fit(self._fit(data), data, fitted_on, None if positions else class_names, column)
         # Later steps can read the rows again. The solver's own numbers are in the formula, and not in a file.
         solution = replace(model.solution, passes=data.passes, parameters=np.empty(0), covariance=None)
         self.model_ = replace(model, solution=solution)

@@ -34,7 +34,11 @@ TIE = 1e-6  # relative: what rounding moves a probability by
 
 
 def record_fit(
-    model: Model, data: FitData, fitted_on: FittedOn, class_names: tuple[str, ...] | None
+    model: Model,
+    data: FitData,
+    fitted_on: FittedOn,
+    class_names: tuple[str, ...] | None,
+    positive: int | None,
 ) -> Model:
     """Return the model of a fit with the record of the rows it was fitted to."""
     described = min(BASELINE_ROWS, max(MIN_BASELINE_ROWS, BASELINE_LOGITS // data.n_classes))
@@ -56,6 +60,7 @@ def record_fit(
             baseline = replace(baseline, effective_rows=in_groups)
     record = FitRecord(
         class_names=class_names,
+        positive=positive,
         fitted_on=fitted_on,
         data_hash=_digest(data, counts, labels, logits),
         date=utc_now(),

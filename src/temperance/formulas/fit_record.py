@@ -17,6 +17,8 @@ from temperance.errors import listed, on_one_line
 
 BASELINE_SHARES = np.arange(21) / 20
 """Levels of the quantiles in a baseline, as shares of the weight."""
+UNITS = ("fraction", "percent")
+"""What stated confidences can be: from 0 to 1, or from 0 to 100."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,9 @@ class FittedOn:
         The axis of the classes, counted from the first, if it was not the last.
     renormalised : bool or None
         True if each row of probabilities was divided by its sum, as later rows are.
+    unit : {"fraction", "percent"} or None
+        What the confidences of answers were in the file of the fit, as they are in later files; None if the
+        rows were no such confidences, or if this is unknown.
     """
 
     kind: str = "logits"
@@ -47,6 +52,7 @@ class FittedOn:
     positions: bool | None = None
     dim: int | None = None
     renormalised: bool | None = None
+    unit: str | None = None
 
     def __str__(self) -> str:
         by_length = " divided by the length of the answers" if self.length_normalised else ""
@@ -104,6 +110,8 @@ class FitRecord:
     ----------
     class_names : tuple of str
         Names of the classes, in the order of the columns.
+    positive : int
+        The column of the class whose probability people act on.
     fitted_on : FittedOn
         How the rows were read.
     data_hash : str
@@ -121,6 +129,7 @@ class FitRecord:
     """
 
     class_names: tuple[str, ...] | None = None
+    positive: int | None = None
     fitted_on: FittedOn | None = None
     data_hash: str | None = None
     date: str | None = None
