@@ -38,7 +38,9 @@ MAX_SHOWN_CLASSES = 15
     metavar="NUMBERS",
     help="Class frequencies, separated by commas, instead of ROWS.",
 )
-@options.read_options(without=["labels", "group_column", "by", "ignore_index"], default_part="test")
+@options.read_options(
+    without=["labels", "group_column", "by", "positive", "ignore_index"], default_part="test"
+)
 @options.force
 @options.output_options
 def adapt(

@@ -39,7 +39,7 @@ larger than memory.
 @click.argument("calibrator", type=options.INPUT)
 @click.argument("logits", type=options.INPUT)
 @click.option("-o", "--out", type=options.OUTPUT, required=True, help="The file of probabilities to write.")
-@options.read_options(without=["group_column", "by", "ignore_index"], default_part="test")
+@options.read_options(without=["group_column", "by", "positive", "ignore_index"], default_part="test")
 @options.force
 @options.output_options
 def apply(
@@ -52,6 +52,8 @@ def apply(
     from temperance.calibrators.registry import key_of
     from temperance.data.formats.columns import LABEL_NAMES
     from temperance.data.writer import DECISION, check_output, open_writer
+    from temperance.metrics.finding import class_in_words
+    from temperance.metrics.predictions import judged_class
     from temperance.streaming import in_shape_of_file, predict_file, probability_dtype
 
     fitted = load(calibrator)
@@ -61,6 +63,7 @@ def apply(
         with suppress(InputError):  # invalid labels, such as -1 for unknown, are not copied
             rows = rows.with_labels()
     shape, done, total = (rows.shape[0], rows.n_classes), 0, 0.0
+    positive = judged_class(rows.n_classes, rows.positive, positions=rows.positions)
     written: tuple[int, ...] = shape
     labels, axis, parts = rows.labels, 1, predict_file(fitted, rows)
     if rows.dim is not None and out.suffix.lower() in (".npz", ".npy"):  # a table has one row per pixel
@@ -87,13 +90,14 @@ def apply(
                 decisions = rule.decide(np.moveaxis(probs, axis, -1).astype(np.float64))
                 n_decided += int((decisions >= 0).sum())
             writer.write(probs, decisions)
-            highest = probs.max(axis=axis)
-            done += highest.size
-            total += float(highest.sum(dtype=np.float64))
+            judged = probs.max(axis=axis) if positive is None else probs.take(positive, axis)
+            done += judged.size
+            total += float(judged.sum(dtype=np.float64))
             report("", done / shape[0])
     say_columns(output, rows)
-    confidence = percent(total / shape[0])
-    output.say(f"Calibrated {count(shape[0], 'row')}, {shape[1]:,} classes: mean confidence {confidence}")
+    names, mean = rows.class_names, total / shape[0]
+    of = "confidence" if positive is None else f"P({class_in_words(positive, names)})"
+    output.say(f"Calibrated {count(shape[0], 'row')}, {shape[1]:,} classes: mean {of} {percent(mean)}")
     share = n_decided / shape[0]
     if rule is not None:
         output.say(f"The rule decides on {percent(share)} of the rows; the others are for a person.")
@@ -103,6 +107,7 @@ def apply(
         calibrator=calibrator_for_json(calibrator, fitted),
         out=str(out),
         classes=shape[1],
-        mean_confidence=total / shape[0],
+        mean_confidence=mean if positive is None else None,
+        mean_positive=None if positive is None else mean,
         decided=None if rule is None else share,
     )

@@ -49,7 +49,7 @@ threshold, nothing is written, and the exit code is 1.
     "--positive", metavar="CLASS", help="Name or column of a class to decide for, instead of the top class."
 )
 @click.option("-o", "--out", type=options.OUTPUT, help="The calibrator file to write, with the rule, JSON.")
-@options.read_options(without=["by"], default_part="test")
+@options.read_options(without=["by", "positive"], default_part="test")
 @options.force
 @options.output_options
 def automate(

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from dataclasses import astuple
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from temperance.cli import options
-from temperance.cli.output import Output, confidence_in_words, count, gap_in_words, new_table
+from temperance.cli.output import Output, count, new_table
 from temperance.cli.rows import calibrator_for_json, file_for_json, open_for_calibrator, say_columns
 from temperance.data.read_options import ReadOptions
 from temperance.errors import on_one_line
-
-if TYPE_CHECKING:
-    from temperance.metrics import Evaluation
 
 EXAMPLES = """\b
 Examples:
@@ -76,14 +73,18 @@ def evaluate(
     else:
         fitted = load(calibrator)
         rows = open_for_calibrator(logits, reading, fitted, output, need_labels=True)
+    labels = rows.named_labels
     assert rows.labels is not None  # labels are required here
+    assert labels is not None
     matrix, cost = None if costs is None else check_costs(_read_costs(costs), rows.n_classes), None
     with output.progress("Evaluating") as report:
         probs = probabilities_of_file(fitted, rows, lambda share: report("probabilities", 0.3 * share))
+        own = None if fitted is None else probabilities_of_file(None, rows)
         report("intervals", 0.3)
         with rows.stored.naming_file():
             result = metrics.evaluate(
-                probs, rows.labels, random_state=seed, groups=rows.groups, by=rows.by,
+                probs, labels, random_state=seed, classes=rows.class_names, groups=rows.groups, by=rows.by,
+                positive=rows.positive, positions=rows.positions, before=own,
                 progress=lambda share: report("intervals", 0.3 + 0.7 * share), **settings,
             )  # fmt: skip
         if matrix is not None:
@@ -95,19 +96,18 @@ def evaluate(
             "probabilities to a floor."
         )
     by_group = result.by_group
-    output.show(_answer(result), style="bold")
+    output.show("\n".join(map(on_one_line, result.answer)), style="bold")
     if by_group is not None:
         output.show(by_group.words, style="bold")
-    if result.base_rate is not None and not rows.positions:
-        output.say(
-            on_one_line(result.positive_in_words("1" if rows.class_names is None else rows.class_names[1]))
-        )
     rows_told, bins = count(result.n_rows, "prediction"), settings["bins"]
     output.say(f"{rows_told}, {result.n_classes:,} classes, ECE with {bins:,} bins")
     if result.n_groups is not None:
         output.say(result.groups_in_words)
+    # Of an event, the finding has mean and rate; errors on both sides of 1/2 would cancel in the confidence.
+    judges_event = result.finding is not None and result.finding.of_event
     table = new_table("metric", "value", f"{100 * settings['confidence']:g}% interval")
-    for name in result if show_all else MAIN_METRICS:
+    main = [name for name in MAIN_METRICS if name != "overconfidence" or not judges_event]
+    for name in result if show_all else main:
         value, low, high = (result.shown(name, number) for number in astuple(result[name]))
         label = METRICS[name].label.replace("NLL", "log loss")  # as commands call it
         table.add_row(label, value, "-" if "-" in (low, high) else f"{low} to {high}")
@@ -119,6 +119,7 @@ def evaluate(
             f"{realised.high:.4g}); the probabilities expect {expected.value:.4g}."
         )
     if show_all:
+        output.say("Other tests; no sentence uses them.")
         output.say(new_table("test of calibration", "statistic", "p-value", rows=result.shown_tests()))
         output.say(f"Cox: {result.tests['cox'].words}")
     else:
@@ -128,8 +129,8 @@ def evaluate(
         file=file_for_json(rows),
         calibrator=None if fitted is None or calibrator is None else calibrator_for_json(calibrator, fitted),
         classes=result.n_classes,
-        mean_positive=result.mean_positive,
-        base_rate=result.base_rate,
+        finding=None if result.finding is None else result.finding.to_dict(),
+        before=None if result.before is None else result.before.to_dict(),
         seed=seed,
         **settings,
         metrics=result.to_dict(),
@@ -138,20 +139,6 @@ def evaluate(
         groups=result.n_groups,
         by_group=None if by_group is None else {"by": reading.by} | by_group.to_dict(),
     )
-
-
-def _answer(result: Evaluation) -> str:
-    """Say whether the probabilities are calibrated, as far as these rows can tell."""
-    from temperance.metrics.calibration_tests import LEVEL
-
-    accuracy, gap, ece = (result[name] for name in ("accuracy", "overconfidence", "ece"))
-    if not (verdict := gap_in_words(gap)):
-        # The test that compare reports, or one of the others: the smallest of several p-values is small by
-        # chance more often than one.
-        smallest = len(result.tests) * min(test.p_value for test in result.tests.values())
-        detected = ece.low > 0 or min(smallest, result.tests["cox"].p_value) < LEVEL
-        verdict = "miscalibrated, but not on average" if detected else "no miscalibration detectable"
-    return f"{verdict.capitalize()}: {confidence_in_words(accuracy.value, gap)}."
 
 
 def _read_costs(path: Path) -> Any:

@@ -38,7 +38,13 @@ def open_for_calibrator(
     at_fit = fitted.model_.record.fitted_on or FittedOn(kind="")  # rows of which nothing is known
     default_kind = {words: kind for kind, words in KIND_IN_WORDS.items()}.get(at_fit.kind)
     names = getattr(fitted, "class_names_", None)
-    reading = replace(reading, default_kind=default_kind, default_classes=names, default_dim=at_fit.dim)
+    reading = replace(
+        reading,
+        default_kind=default_kind,
+        default_classes=names,
+        default_dim=at_fit.dim,
+        default_positive=fitted.model_.record.positive,
+    )
     rows = RowFile.open(path, reading, need_labels=need_labels)
     if at_fit.length_normalised and rows.length_normalised is False:
         rows = RowFile.open(path, replace(reading, length_normalised=True), need_labels=need_labels)

@@ -72,6 +72,11 @@ class ReadOptions:
     classes: tuple[str, ...] | None = _option(
         "Class names, separated by commas, or @FILE with one on each line.", metavar="NAMES"
     )
+    positive: str | None = _option(
+        "Class whose probability people act on: it is judged.  [default: as in the fit; of two, the second]",
+        metavar="NAME",
+    )
+    """Its name, or its column where classes have no names."""
     from_probs: bool = _option(
         "The file holds the classifier's own probabilities: calibrate their logarithms.", default=False
     )
@@ -85,6 +90,8 @@ class ReadOptions:
     """What the numbers are, if nothing says so and the classes are `default_classes`."""
     default_classes: tuple[str, ...] | None = None
     """The names of the classes if neither the user nor the file has any, from a calibrator."""
+    default_positive: int | None = None
+    """The class that is judged if `positive` is None, from a calibrator."""
     labels_only: bool = False
     """Whether only the labels are read, so that other columns can hold anything. The reader sets it."""
 
@@ -95,7 +102,7 @@ class ReadOptions:
 
     def for_new_rows(self) -> ReadOptions:
         """Return the options for rows that are neither fitted to nor scored."""
-        return replace(self, group_column=None, by=None, ignore_index=None)
+        return replace(self, group_column=None, by=None, ignore_index=None, positive=None)
 
     def given(self) -> dict[str, Any]:
         """Return the values that the user has set, by field."""

@@ -27,7 +27,7 @@ from temperance.errors import InputError, Remedy, file_error, listed, rows_from
 from temperance.files import filled_array
 from temperance.inputs.containers import rows_to_keep
 from temperance.inputs.groups import MIN_GROUPS, groups_of_axes
-from temperance.inputs.labels import MARK_CLASSES, check_labels, from_marks
+from temperance.inputs.labels import MARK_CLASSES, check_class, check_labels, from_marks
 from temperance.inputs.probabilities import MIN_FLOOR, LowEnd, divide_by_sums, logits_from_probs
 from temperance.inputs.validation import INSPECTED_ROWS, check_choice, check_number, doubtful_columns
 
@@ -227,6 +227,21 @@ class RowFile:
     def n_classes(self) -> int:
         """K, which is 2 if there is one score."""
         return self.shape[1] if len(self.shape) == 2 else 2
+
+    @property
+    def positive(self) -> int | None:
+        """The column of the class whose probability is judged, if the user or a calibrator names one."""
+        name, names = self.options.positive, self.class_names
+        if name is None:
+            return self.options.default_positive
+        is_column = names is None and name.isdecimal()
+        return check_class("positive", int(name) if is_column else name, names, self.n_classes)
+
+    @property
+    def named_labels(self) -> NDArray[Any] | None:
+        """The labels as the library takes them: class names, if there are any, or columns."""
+        names = self.class_names
+        return self.labels if names is None or self.labels is None else np.array(names)[self.labels]
 
     @property
     def id_column(self) -> str | None:

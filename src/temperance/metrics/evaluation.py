@@ -21,7 +21,7 @@ from temperance.metrics.by_group import CalibrationByGroup, calibration_by_group
 from temperance.metrics.calibration_tests import CalibrationTest, all_tests
 from temperance.metrics.decomposition import part_estimates, random_folds
 from temperance.metrics.finding import Finding
-from temperance.metrics.intervals import Estimate, without_nan
+from temperance.metrics.intervals import Estimate, mean_interval, without_nan
 from temperance.metrics.predictions import Predictions, check_fraction, check_integer, check_rows
 from temperance.metrics.smooth import coarse_cells, fixed_point, grid_mean, places_on_grid, smoothed
 from temperance.metrics.table import METRICS
@@ -32,6 +32,67 @@ Metrics = Sequence[MetricFunction | str] | Mapping[str, MetricFunction | str]
 """Functions or `package.module:function`, or a mapping of names to these."""
 
 _FOLDS = 5  # of the recalibrators
+
+
+@dataclass(frozen=True)
+class Uncalibrated:
+    """The classifier's own probabilities of the rows whose calibrated ones are evaluated.
+
+    Attributes
+    ----------
+    finding : Finding
+        What the rows show about them.
+    nll, calibrated_nll : float
+        The NLL of both.
+    gain : Estimate
+        How much calibration lowers the NLL, with its interval, paired over rows.
+    confidence : float
+        Level of the interval.
+
+    Examples
+    --------
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=2000, n_classes=2)
+    >>> p = 1 / (1 + np.exp(task.logits[:, 0] - task.logits[:, 1]))
+    >>> print(evaluate(p**2, task.labels, before=p, draws=20).before)
+    Calibration raises the log loss from ... to ..., by ... (95% interval ... to ...): leave the classifier as it is.
+    """  # noqa: E501
+
+    finding: Finding
+    nll: float
+    calibrated_nll: float
+    gain: Estimate
+    confidence: float
+
+    @classmethod
+    def of(cls, before: Predictions, after: Predictions, confidence: float) -> Uncalibrated:
+        """Compare the probabilities of the same rows before and after calibration."""
+        wrong = before.pseudo_error
+        at_wrong = (replace(rows, labels=wrong.labels).nll for rows in (before, after))
+        with np.errstate(invalid="ignore"):  # both can be infinite
+            gains, of_wrong = before.nll - after.nll, next(at_wrong) - next(at_wrong)
+        gains = np.where(np.isnan(gains), 0.0, gains)
+        pseudo = np.where(np.isnan(of_wrong), 0.0, of_wrong), wrong.weight
+        gain = mean_interval(gains, before.weight, confidence, -np.inf, np.inf, pseudo, before.groups)
+        nll, calibrated = (rows.mean(rows.nll) for rows in (before, after))
+        return cls(Finding.of(before), nll, calibrated, gain, confidence)
+
+    def __str__(self) -> str:
+        low, high = sorted(abs(end) for end in (self.gain.low, self.gain.high))
+        change = f"the log loss from {self.nll:.4f} to {self.calibrated_nll:.4f}"
+        by = f"by {abs(self.gain.value):.4f} ({100 * self.confidence:g}% interval {low:.4f} to {high:.4f})"
+        if self.gain.low > 0:
+            return f"Calibration lowers {change}, {by}."
+        if self.gain.high < 0:
+            return f"Calibration raises {change}, {by}: leave the classifier as it is."
+        ends = f"{-self.gain.high:+.4f} to {-self.gain.low:+.4f}"
+        return f"Calibration changes {change}: no more than chance explains ({ends})."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers and words, ready for JSON; None for what is unknown."""
+        numbers = {"nll": self.nll, "nll_gain": asdict(self.gain), "words": str(self)}
+        plain: dict[str, Any] = without_nan(numbers | {"finding": self.finding.to_dict()})
+        return plain
 
 
 @dataclass(frozen=True)
@@ -59,6 +120,8 @@ class Evaluation(Mapping[str, Estimate]):
         Calibration per value of `by`: gap, log loss, corrected p-values, and whether the values differ.
     finding : Finding or None
         What the rows show about the probabilities, as every command says it.
+    before : Uncalibrated or None
+        The same before calibration, and what calibration does to the NLL.
 
     Examples
     --------
@@ -83,6 +146,7 @@ class Evaluation(Mapping[str, Estimate]):
     of_first_axis: bool = False
     by_group: CalibrationByGroup | None = None
     finding: Finding | None = None
+    before: Uncalibrated | None = None
 
     def __getitem__(self, name: str) -> Estimate:
         return self.estimates[name]
@@ -100,8 +164,7 @@ class Evaluation(Mapping[str, Estimate]):
         )
         if self.n_groups is not None:
             head += f"\n{self.groups_in_words}"
-        if self.finding is not None:
-            head = f"{self.finding}\n{head}"
+        head = "\n".join([*self.answer, head])
         lines = [
             f"{name:<20}" + "".join(f"{self.shown(name, number):>12}" for number in astuple(estimate))
             for name, estimate in self.items()
@@ -109,6 +172,13 @@ class Evaluation(Mapping[str, Estimate]):
         table = [head, "", f"{'metric':<20}{'value':>12}{'low':>12}{'high':>12}", *lines]
         tests = ["", *self._test_lines()] if self.tests else []
         return "\n".join([*table, *tests, *([] if self.by_group is None else ["", str(self.by_group)])])
+
+    @property
+    def answer(self) -> tuple[str, ...]:
+        """What the rows show: about calibration, if there are probabilities before it, and what remains."""
+        if self.finding is None or self.before is None:
+            return () if self.finding is None else (str(self.finding),)
+        return str(self.before), f"Before: {self.before.finding}", f"After: {self.finding}"
 
     @property
     def groups_in_words(self) -> str:
@@ -168,6 +238,7 @@ def evaluate(
     by: ArrayLike | None = None,
     positive: int | str | None = None,
     positions: bool = False,
+    before: ArrayLike | None = None,
     progress: Callable[[float], None] | bool | None = True,
 ) -> Evaluation:
     """Compute all metrics, with intervals.
@@ -228,6 +299,8 @@ def evaluate(
         default; of several, `finding` judges the confidence in the top class and the frequencies.
     positions : bool
         Whether columns are positions without a meaning, as for `Calibrator.fit`.
+    before : array like probs, optional
+        The probabilities of the same rows before calibration: `before` of the result compares both.
     progress : bool, or function of the share done
         By default a line on standard error, if that is a terminal or a notebook and the call takes longer
         than two seconds; False turns it off. A function is called after each block of resamples.
@@ -254,16 +327,20 @@ def evaluate(
     >>> result["ece"].low, round(result["accuracy"].value, 2)
     (0.0, 0.76)
     """
-    rows = check_rows(
-        *(probs, labels, sample_weight, classes),
-        dim=dim, ignore_index=ignore_index, groups=groups, by=by, positive=positive, positions=positions,
-    )  # fmt: skip
+    given: dict[str, Any] = {
+        "dim": dim, "ignore_index": ignore_index, "groups": groups, "by": by, "positive": positive,
+        "positions": positions,
+    }  # fmt: skip
+    rows = check_rows(probs, labels, sample_weight, classes, **given)
     scorer = Scorer(bins, confidence, draws, random_state)
     if callable(progress):
         result = scorer.evaluate(rows, progress)
     else:
         with reporting("Evaluating", progress) as report:
             result = scorer.evaluate(rows, lambda share: report("intervals", share))
+    if before is not None:
+        uncalibrated = check_rows(before, labels, sample_weight, classes, **given)
+        result = replace(result, before=Uncalibrated.of(uncalibrated, rows, confidence))
     of_first_axis = groups is None and rows.groups is not None
     return replace(result, of_first_axis=of_first_axis)
 

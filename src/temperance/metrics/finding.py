@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from temperance.errors import on_one_line, percent
+from temperance.inputs.labels import Names
 from temperance.metrics.calibration_tests import LEVEL, cox_of
 from temperance.metrics.intervals import Estimate, mean_interval, without_nan
 from temperance.metrics.one_test import Design, one_test
@@ -149,7 +150,7 @@ class Finding:
             State.NONE,
             *(test.p_value, test.level_p, test.spread_p),
             of_event=event is not None,
-            name=class_in_words(rows, column),
+            name=class_in_words(column, rows.names),
             n_rows=len(rows.labels),
             mean=mean,
             rate=of_class.mean(outcome),
@@ -322,9 +323,9 @@ def _capital(sentence: str) -> str:
     return sentence[:1].upper() + sentence[1:]
 
 
-def class_in_words(rows: Predictions, column: int) -> str:
+def class_in_words(column: int, names: Names | None) -> str:
     """Return the name of a class: "class 3" in a sentence, where "3" would be a number."""
-    name = str(column if rows.names is None else rows.names[column])
+    name = str(column if names is None else names[column])
     return f"class {name}" if name.isdecimal() else on_one_line(name)
 
 

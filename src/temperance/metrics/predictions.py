@@ -72,9 +72,7 @@ class Predictions:
     @property
     def event(self) -> int | None:
         """The class whose probability is judged; None if it is the confidence in the top class."""
-        if self.positions:
-            return None
-        return 1 if self.positive is None and self.probs.shape[1] == 2 else self.positive
+        return judged_class(self.probs.shape[1], self.positive, positions=self.positions)
 
     def of_class(self, column: int) -> Predictions:
         """Return the probabilities of a class and of all others, whose second column is the class."""
@@ -237,6 +235,19 @@ def check_rows(
     if rows.groups is None:
         return rows
     return replace(rows, groups=check_groups(rows.groups, len(rows.probs), at_least=min_groups))
+
+
+def judged_class(n_classes: int, positive: int | None, *, positions: bool = False) -> int | None:
+    """Return the class whose probability people act on; None if it is the confidence in the top class.
+
+    Examples
+    --------
+    >>> judged_class(2, None), judged_class(2, 0), judged_class(3, None), judged_class(3, 2)
+    (1, 0, None, 2)
+    """
+    if positions:
+        return None
+    return 1 if positive is None and n_classes == 2 else positive
 
 
 def check_integer(name: str, value: Any, minimum: int) -> int:
