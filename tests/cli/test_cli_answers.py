@@ -69,9 +69,10 @@ def test_methods_lists_the_registry_one_on_each_line(run):
 def test_evaluate_prints_a_sentence_and_five_metrics(run, files):
     told = run(*EVALUATE, "--json").json["metrics"]
     verdict, size, *table = run(*EVALUATE).succeeded().out.splitlines()
-    gap, accuracy = told["overconfidence"]["value"], told["accuracy"]["value"]
-    numbers = f"mean confidence {percent(accuracy + gap)}, accuracy {percent(accuracy)}"
-    assert verdict == f"Overconfident by {100 * gap:.1f} points: {numbers}."
+    gap, accuracy = told["overconfidence"], told["accuracy"]["value"]
+    points, low, high = (f"{100 * gap[end]:.1f}" for end in ("value", "low", "high"))
+    numbers = f"confidence {percent(accuracy + gap['value'])}, accuracy {percent(accuracy)}"
+    assert verdict == f"Overconfident by {points} points ({low} to {high}): {numbers}."
     assert size == "200 predictions, 4 classes, ECE with 15 bins"
     names = [re.split(r" {2,}", line.strip())[0] for line in table if " to " in line]
     assert names == ["accuracy", "log loss", "Brier score", "ECE", "overconfidence"]
@@ -85,9 +86,12 @@ def test_evaluate_shows_the_base_rate_of_the_positive_of_two_classes(run):
         "prob_ham,prob_spam,label\n0.9,0.1,ham\n0.6,0.4,spam\n0.8,0.2,ham\n0.9,0.1,ham\n"
     )
     out = run("evaluate", "a.csv", "--draws", 10).succeeded().out
-    assert "Mean P(spam) 20.0%, base rate 25.0%." in out.splitlines()
-    told = run("evaluate", "a.csv", "--draws", 10, "--json").json
-    assert (told["mean_positive"], told["base_rate"]) == (pytest.approx(0.2), 0.25)
+    assert "Too few rows to tell: P(spam) 20.0% on average, 1 of 4 observed (O/E " in out
+    finding = run("evaluate", "a.csv", "--draws", 10, "--json").json["finding"]
+    assert (finding["class"], finding["mean"], finding["rate"]) == ("spam", pytest.approx(0.2), 0.25)
+    other = run("evaluate", "a.csv", "--draws", 10, "--positive", "ham", "--json").json["finding"]
+    assert (other["class"], other["mean"], other["rate"]) == ("ham", pytest.approx(0.8), 0.75)
+    assert other["p_value"] == pytest.approx(finding["p_value"], rel=1e-9)
 
 
 @pytest.mark.parametrize("seed", [*range(5), 10])  # 10: Cox's test alone finds a slope of chance

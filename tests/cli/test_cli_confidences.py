@@ -38,8 +38,9 @@ def test_a_table_of_confidences_and_marks_needs_no_option(marks, run):
     assert done.out.startswith("val.csv: columns of P(correct): 'confidence'; labels: 'correct'\n")
     assert load("cal.json").class_names_ == ("incorrect", "correct")
     told = run("evaluate", "val.csv", "--draws", 10, "--json").json
-    assert told["mean_positive"] == pytest.approx(CONFIDENCE.mean())
-    assert told["base_rate"] == CORRECT.mean()
+    finding = told["finding"]
+    assert finding["mean"] == pytest.approx(CONFIDENCE.mean())
+    assert (finding["class"], finding["rate"]) == ("correct", CORRECT.mean())
     for words in (("check", "cal.json", "val.csv"), ("compare", "val.csv", "-m", "ts", "--folds", 2)):
         assert run(*words).code == 0
 

@@ -191,8 +191,7 @@ def test_few_rows_are_not_an_error(n_rows):
 def test_of_two_classes_the_mean_probability_and_the_base_rate_are_shown():
     probs, weight = np.array([0.1, 0.2, 0.9]), np.array([1.0, 1.0, 2.0])
     found = metrics.evaluate(probs, [0, 1, 1], sample_weight=weight, draws=1)
-    assert (found.mean_positive, found.base_rate) == (pytest.approx(2.1 / 4), 0.75)
-    assert "\nMean P(class 1) 52.5%, base rate 75.0%.\n" in str(found)
+    assert (found.finding.mean, found.finding.rate) == (pytest.approx(2.1 / 4), 0.75)
+    assert str(found).startswith("Too few rows to tell: P(class 1) 52.5% on average, 2 of 3 observed")
     three = metrics.evaluate(np.eye(3), [0, 1, 2], draws=1)
-    assert (three.mean_positive, three.base_rate) == (None, None)
-    assert "base rate" not in str(three)
+    assert "P(" not in str(three.finding)
