@@ -1,7 +1,7 @@
 """Judging calibration by events, P(positive) or P(class), simulated with the project's own functions.
 
     python benchmarks/events.py PART [PART ...]          prints the tables of some parts
-    python benchmarks/events.py judging --write          ... and puts those of docs/benchmarks/calibration-tests.md there
+    python benchmarks/events.py judging --write          puts them into docs/benchmarks/calibration-tests.md too
     python benchmarks/events.py all --quick              every part with a few samples, in minutes
 
 Beside each figure are the one expected when the method was designed and, where there is one, version 0.3.0's.

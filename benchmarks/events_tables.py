@@ -1,4 +1,4 @@
-"""Tables of simulations: shares with their Monte Carlo errors, printed, and kept in a page of the documentation."""
+"""Tables of simulations: shares with their Monte Carlo errors, as text and in a page of the documentation."""
 
 from __future__ import annotations
 
@@ -49,6 +49,11 @@ def mean(values, digits=2):
 def goal(number):
     """Return a target, or a dash where there is none."""
     return "-" if number is None else f"{number:g}" if isinstance(number, (int, float)) else str(number)
+
+
+def in_brackets(number):
+    """Return a target in brackets; nothing where there is none."""
+    return "" if number is None else f" ({number:g})"
 
 
 def samples(n):

@@ -1,4 +1,4 @@
-"""Rows whose true probabilities are known: classifiers of two and of several classes, and what is wrong with them.
+"""Rows whose true probabilities are known, and what is wrong with the stated ones.
 
 A classifier states probabilities, and nature draws labels with others. `draw("2%", "log-odds +0.4", n, rng)`
 returns rows of two classes of which 2% are positive, and whose true log-odds are 0.4 higher than stated;
@@ -39,6 +39,7 @@ CHANGES_OF_TWO = CHANGES | {
     "swapped columns": lambda x, rng: (-x, x),
 }
 CHANGES_OF_SEVERAL = CHANGES | {
+    "99.5% accurate": lambda z, rng: 2 * (_accurate(z, rng),),
     "one class +0.7": lambda z, rng: (z, z + 0.7 * _first(z)),
     "all classes, +-0.5": lambda z, rng: (z, z + np.linspace(-0.5, 0.5, z.shape[1])),
     "mixture, +-1.2": lambda z, rng: (z, z + rng.choice([-1.2, 1.2], (len(z), 1)) * _first(z)),
@@ -73,14 +74,6 @@ def draw(kind, change, n, rng, groups=None):
     return World(stated, true, draw_labels(true, rng, groups))
 
 
-def draw_accurate(n_classes, n, rng):
-    """Draw calibrated rows of several classes, with an accuracy of 99.5%."""
-    z = rng.normal(0, 1, (n, n_classes))
-    z[np.arange(n), rng.integers(0, n_classes, n)] += rng.normal(9.5, 1.5, n)
-    probs = softmax(z, axis=1)
-    return World(probs, probs, draw_labels(probs, rng))
-
-
 def two_columns(log_odds):
     """Return the probabilities of both classes from the log-odds of the second."""
     return np.column_stack([expit(-log_odds), expit(log_odds)])
@@ -97,3 +90,10 @@ def draw_labels(probs, rng, groups=None, correlation=0.3):
 
 def _first(z):
     return np.arange(z.shape[1]) == 0
+
+
+def _accurate(z, rng):
+    """Return logits of which one stands out."""
+    z = z / SCALES[z.shape[1]]
+    z[np.arange(len(z)), rng.integers(0, z.shape[1], len(z))] += rng.normal(9.5, 1.5, len(z))
+    return z
