@@ -1,7 +1,7 @@
 """Judging calibration by events, P(positive) or P(class), simulated with the project's own functions.
 
     python benchmarks/events.py PART [PART ...]          prints the tables of some parts
-    python benchmarks/events.py judging --write          puts them into docs/benchmarks/calibration-tests.md too
+    python benchmarks/events.py judging --write          fills docs/benchmarks/calibration-tests.md as well
     python benchmarks/events.py all --quick              every part with a few samples, in minutes
 
 Beside each figure are the one expected when the method was designed and, where there is one, version 0.3.0's.
@@ -24,11 +24,11 @@ JUDGING = {
     "test": (judging.test_part, 1000),
     "accurate": (judging.accurate_part, 400),
     "power": (judging.power_part, 500),
-    "weights": (judging.weights_part, 600),
-    "coverage": (judging.coverage_part, 500),
+    "weights": (judging.weights_part, 400),
+    "coverage": (judging.coverage_part, 400),
     "sentence": (judging.sentence_part, 300),
     "sentence3": (judging.sentence3_part, 300),
-    "reversed": (judging.reversed_part, 300),
+    "reversed": (judging.reversed_part, 200),
     "first": (judging.first_part, 400),
     "anchors": (judging.anchors_part, 1),
     "groups": (judging.groups_part, 150),
