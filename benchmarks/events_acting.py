@@ -186,7 +186,7 @@ def monitor_part(n, seed):
 
 
 def monitor3_part(n, seed):
-    """Count the same with several classes, half as often."""
+    """Count the same of weekly checks with several classes."""
     yield monitored("monitor3", MONITORED_OF_SEVERAL, n, seed)
 
 
