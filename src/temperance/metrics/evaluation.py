@@ -369,7 +369,7 @@ class Scorer:
         What several metrics share is done once: the fit of recalibrators, which gives the parts of losses and
         tells which residuals are plausible, and the resamples, which give the noise of calibration errors.
         """
-        by_group = None if rows.by is None else calibration_by_group(rows, self.confidence)
+        by_group = None if rows.by is None else calibration_by_group(rows)
         generator = random_generator("random_state", self.random_state)
         n_rows, n_classes = rows.probs.shape
         fold = random_folds(n_rows, _FOLDS, generator, rows.groups)

@@ -360,7 +360,7 @@ def check(
     by_group = None
     if by is not None:
         rows = check_rows(probs, columns, weights, groups=together, by=beside.by, min_groups=1)
-        by_group = calibration_by_group(rows, CONFIDENCE)
+        by_group = calibration_by_group(rows)
     with open_history(history) as past:
         for record in past.records:
             _check_same(pending, record, past.path)
