@@ -6,17 +6,17 @@ Is it calibrated for v? Each value v of `by` gets the test and the finding that 
 its rows alone. Of several p-values, the smallest is small by chance: Holm's correction multiplies the i-th
 smallest of m by m - i + 1, and keeps their order. A finding is judged by the corrected p-value.
 
-Do the values differ? All rows are first shifted to their common level, by one bias per class (for two classes,
-one shift of the log-odds) with which the mean probabilities are the rates. Each value then has a squared
-statistic of its level: z_v^2 of an event, otherwise r_v' V_v^+ r_v with the classes in columns, as in
-`metrics.one_test`. Their sum is chi-squared. A value with f_v degrees of freedom and the share s_v of the rows
-loses s_v f_v of them to the common level: sum f_v (1 - s_v) is left, which is V - 1 for an event, and
+Do the values differ? All rows are first shifted to their common level, by one bias per class (for two
+classes, one shift of the log-odds) with which the mean probabilities are the rates. Each value then has a
+squared statistic of its level: z_v^2 of an event, otherwise r_v' V_v^+ r_v with the classes in columns, as in
+`metrics.one_test`. Their sum is chi-squared. A value with f_v degrees of freedom and the share s_v of the
+rows loses s_v f_v of them to the common level. So sum f_v (1 - s_v) are left: V - 1 for an event, and
 (V - 1) (K - 1) if every value has a column for each class.
 
 Rows of a group are alike. A value can have few groups, so that the correlation r of rows within groups comes
 from all values together: of the numbers of the classes, or of the number of correct predictions if that is
-larger. In groups of k rows, variances are 1 + (k - 1) r times those of independent rows, and p-values those of
-Student's t where few groups determine r.
+larger. In groups of k rows, variances are 1 + (k - 1) r times those of independent rows, and p-values those
+of Student's t where few groups determine r.
 
 A value with few rows is far off by chance. In a model of random effects, with d_v the difference of what is
 predicted and what happened, s_v its standard error, and t the standard deviation of the true differences
@@ -123,8 +123,10 @@ class CalibrationByGroup:
     def words(self) -> str:
         """For which values calibration is off, and whether they differ."""
         named = [one for one in self.values if one.finding.state.miscalibrated]
-        may_be = [one for one in self.values if one.finding.state is State.MAY_BE]
-        clear = sorted(one.value for one in self.values if one.finding.state is State.NONE)
+        # Their own interval in the table excludes its ideal.
+        may_be = [one for one in self.values if one.finding.state is State.MAY_BE and one.finding.is_off]
+        others = (one for one in self.values if one not in may_be)
+        clear = sorted(one.value for one in others if one.finding.state in (State.MAY_BE, State.NONE))
         differ, p = self.p_value < LEVEL, f" ({p_in_words(self.p_value)})" if self.p_value >= 0 else ""
         said = []
         if named:
@@ -249,7 +251,7 @@ def calibration_by_group(rows: Predictions) -> CalibrationByGroup:
     names, codes = check_by(rows.by, len(rows.probs))
     correlation, level = _Correlation.of(rows, codes), _with_level(rows)
     bias = _common_bias(level)
-    alone, n_groups, errors = [], [], []
+    alone, n_groups, errors, p_values = [], [], [], []
     statistic = freedom = 0.0
     for code in range(len(names)):
         index = np.flatnonzero(codes == code)
@@ -257,38 +259,38 @@ def calibration_by_group(rows: Predictions) -> CalibrationByGroup:
         if part.groups is not None:  # numbered without gaps
             part = replace(part, groups=np.unique(part.groups, return_inverse=True)[1])
         design = correlation.design(part)
-        alone.append(Finding.of(part, design))
+        found, is_known = Finding.of(part, design), bool(np.isfinite(design.effect))
+        alone.append(found)
+        # Rows of a single group show no chance, but a label of probability 0 is impossible.
+        p_values.append(found.p_value if is_known or found.impossible else np.nan)
         n_groups.append(None if part.groups is None else int(part.groups.max()) + 1)
         common = replace(common, probs=_shifted(common.probs, bias))
         predicted = common.probs[:, 1] if rows.event is not None else common.confidence
         share = part.weight / part.total
         errors.append(float(np.sqrt(design.effect * (share**2 @ (predicted * (1 - predicted))))))
-        if np.isfinite(design.effect):
+        if is_known:
             squared, of_value = level_statistic(common, design)
             statistic += squared
             freedom += of_value * (1 - part.total / rows.total)
-    tested = np.array(
-        [np.isfinite(error) or found.impossible > 0 for error, found in zip(errors, alone, strict=True)]
-    )
-    corrected = np.full(len(names), np.nan)
-    alone_p = np.array([found.p_value for found in alone])
-    corrected[tested] = np.minimum(_QUESTIONS * holm(alone_p[tested]), 1.0)
-    gaps = np.array([found.gap.value for found in alone])
-    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+    corrected = np.array(p_values)
+    tested = corrected >= 0
+    corrected[tested] = np.minimum(_QUESTIONS * holm(corrected[tested]), 1.0)
+    means, spreads = shrunk_gaps(np.array([found.gap.value for found in alone]), np.array(errors))
+    ends = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * spreads
+    shrunk = np.column_stack([means, means - ends, means + ends]).tolist()
     values = [
-        GroupCalibration(name, groups, found, found.at(p), Estimate(mean, mean - z * spread, mean + z * spread))
-        for name, groups, found, p, mean, spread in zip(
-            names, n_groups, alone, corrected.tolist(), *map(np.ndarray.tolist, shrunk_gaps(gaps, np.array(errors))),
-            strict=True,
+        GroupCalibration(name, of_value, found, found.at(p), Estimate(*gap))
+        for name, of_value, found, p, gap in zip(
+            names, n_groups, alone, corrected.tolist(), shrunk, strict=True
         )
-    ]  # fmt: skip
+    ]
     values.sort(key=lambda one: (np.isnan(one.finding.p_value), one.alone.p_value, one.value))
     p = min(1.0, _QUESTIONS * float(chdtrc(freedom, statistic))) if freedom > 1e-9 else np.nan
     return CalibrationByGroup(tuple(values), statistic, freedom, p)
 
 
 def _with_level(rows: Predictions) -> Predictions:
-    """Return the rows whose level is compared: of an event, or of correct predictions if columns are places."""
+    """Return the rows whose level is compared: if columns are positions, that of correct predictions."""
     if rows.event is not None:
         return rows.of_class(rows.event)
     if not rows.positions:

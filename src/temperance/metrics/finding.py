@@ -174,6 +174,11 @@ class Finding:
         return np.nan if self.of_event else self.accuracy + self.gap.value
 
     @property
+    def is_off(self) -> bool:
+        """Whether the interval of O/E, or of confidence minus accuracy, excludes its ideal."""
+        return excludes(self.ratio, 1.0) if self.of_event else excludes(self.gap, 0.0)
+
+    @property
     def direction(self) -> str:
         """Whether an event has too low or too high a probability, or the confidence is over or under."""
         if self.of_event:
@@ -199,11 +204,8 @@ class Finding:
             case State.IMPOSSIBLE:
                 return "labels have probability 0"
             case State.REVERSED:
-                return (
-                    f"higher {of} goes with fewer {self.name}"
-                    if self.of_event
-                    else "accuracy is below chance"
-                )
+                fewer = f"higher {of} goes with fewer {self.name}"
+                return fewer if self.of_event else "accuracy is below chance"
             case State.UNCLEAR:
                 return f"{of} does not fit these rows"
             case State.CLASS | State.FREQUENCIES:
@@ -212,7 +214,7 @@ class Finding:
             if self.state is State.SPREAD:
                 return f"predictions are {self.spread}"
             return f"{'it may be ' * may_be}{self.direction}"
-        of_spread = self.state is State.SPREAD or (may_be and not excludes(self.ratio, 1.0))
+        of_spread = self.state is State.SPREAD or (may_be and not self.is_off)
         return f"{of} {'may be' if may_be else 'is'} {self.spread if of_spread else self.direction}"
 
     def at(self, p_value: float) -> Finding:
@@ -253,7 +255,7 @@ class Finding:
             case State.UNCLEAR:
                 return f"{wrong} ({p}), but they do not show how: {shown}."
             case State.MAY_BE:
-                seen = shown if excludes(self.ratio, 1.0) else f"{slope} ({slope_ends})"
+                seen = shown if self.is_off else f"{slope} ({slope_ends})"
                 return f"{wrong}: {seen}. Average and spread together do not confirm it ({p})."
             case State.TOO_FEW:
                 counted = f"{self.events:,} of {self.n_rows:,} observed"
@@ -397,12 +399,11 @@ def _state(found: Finding, is_reversed: bool, is_named: bool) -> State:
         return State.IMPOSSIBLE
     if rejects and is_reversed:
         return State.REVERSED
+    off = found.is_off
     if found.of_event:
-        off, more = excludes(found.ratio, 1.0), excludes(found.slope, 1.0)
-        states = State.LEVEL_AND_SPREAD, State.LEVEL, State.SPREAD
+        more, states = excludes(found.slope, 1.0), (State.LEVEL_AND_SPREAD, State.LEVEL, State.SPREAD)
     else:
-        off, more = excludes(found.gap, 0.0), is_named
-        states = State.GAP_AND_CLASS, State.GAP, State.CLASS
+        more, states = is_named, (State.GAP_AND_CLASS, State.GAP, State.CLASS)
     if rejects and (off or more):
         return states[0] if off and more else states[1] if off else states[2]
     if not rejects:
@@ -414,11 +415,7 @@ def _state(found: Finding, is_reversed: bool, is_named: bool) -> State:
 
 def _not_rejected(found: Finding) -> State:
     """Return the first state that applies if the test does not reject."""
-    if (
-        excludes(found.ratio, 1.0) or excludes(found.slope, 1.0)
-        if found.of_event
-        else excludes(found.gap, 0.0)
-    ):
+    if found.is_off or (found.of_event and excludes(found.slope, 1.0)):
         return State.MAY_BE
     is_narrow = max(found.gap.high - found.gap.value, found.gap.value - found.gap.low) <= VISIBLE_GAP
     low, high = FEW if found.of_event else (-np.inf, np.inf)

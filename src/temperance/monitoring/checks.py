@@ -57,7 +57,6 @@ from temperance.monitoring.evidence import cumulate, evidence_of
 from temperance.monitoring.history import Record, open_history
 from temperance.monitoring.shift import Shift, compare_with_baseline
 from temperance.monitoring.sums import (
-    CONFIDENCE,
     TOLERANCE,
     Limits,
     PredictionSums,
