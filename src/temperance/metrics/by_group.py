@@ -111,7 +111,9 @@ class CalibrationByGroup:
     >>> y = np.where(rng.uniform(size=2000) < p - 0.1 * (hospital == "B"), "yes", "no")
     >>> found = evaluate(p, y, classes=["no", "yes"], by=hospital, draws=20).by_group
     >>> [(one.value, str(one.finding.state)) for one in found.values]
+    [('B', 'level'), ('A', 'none')]
     >>> print(found.words)
+    P(yes) is too high in B: 48.1% on average, 38.5% observed (O/E 0.80, 0.75 to 0.85). Not detectable in A. The values differ (p < 0.001).
     """
 
     values: tuple[GroupCalibration, ...]
@@ -171,6 +173,12 @@ class CalibrationByGroup:
     def of_event(self) -> bool:
         """Whether P(class) is judged, not the confidence in the top class."""
         return self.values[0].alone.of_event
+
+    @property
+    def about(self) -> str:
+        """What the numbers of the table are."""
+        gap = "" if self.of_event else "gap: confidence minus accuracy, in points; "
+        return f"{gap}intervals are of each value alone, p counts all values"
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Return headings, and one row of text per value."""

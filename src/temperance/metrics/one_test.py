@@ -280,7 +280,7 @@ def level_statistic(rows: Predictions, design: Design) -> tuple[float, float]:
 
     weight = rows.weight / rows.weight.mean()
     if rows.probs.shape[1] > 2:
-        return _Spread.of(rows, weight).joint(design)
+        return _Spread.of(rows, weight, weight**2 @ (rows.probs * (1 - rows.probs))).joint(design)
     p = count_p(rows, 1, weight, design)
     return (0.0 if np.isnan(p) else float(ndtri(max(p, _SMALLEST) / 2)) ** 2), 1.0
 
