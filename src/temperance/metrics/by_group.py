@@ -114,7 +114,7 @@ class CalibrationByGroup:
     [('B', 'level'), ('A', 'none')]
     >>> print(found.words)
     P(yes) is too high in B: 48.1% on average, 38.5% observed (O/E 0.80, 0.75 to 0.85). Not detectable in A. The values differ (p < 0.001).
-    """
+    """  # noqa: E501  the words are on one line
 
     values: tuple[GroupCalibration, ...]
     statistic: float

@@ -323,11 +323,9 @@ def check(
     model = model_of(calibrator)
     limits = allowed(model, tolerance)
     names = names_of(logits, None, model.n_classes) or model.record.class_names
-    given = (
-        model.record.positive
-        if positive is None
-        else check_class("positive", positive, names, model.n_classes)
-    )
+    given = model.record.positive
+    if positive is not None:
+        given = check_class("positive", positive, names, model.n_classes)
     event = judged_class(model.n_classes, given, positions=limits.of_positions)
     logits, from_probs = logits_for(model, logits, from_probs)
     opened = open_logits(logits, axis_of_classes(model, dim, logits))
