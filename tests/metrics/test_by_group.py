@@ -1,4 +1,4 @@
-"""Calibration by group: the finding of each value alone, tests of their size, and no word against the table."""
+"""Calibration by group: the finding of each value alone, tests of their size, no word against the table."""
 
 import json
 import re
@@ -66,15 +66,16 @@ def test_each_value_has_the_finding_of_its_rows_alone(simulate, n_classes, weigh
 
 
 def test_a_value_that_the_correction_spares_is_not_called_miscalibrated():
-    rng = np.random.default_rng(16)
-    p, by = expit(rng.normal(0, 1.8, 4000)), np.arange(4000) % 20
-    found = by_group(p, drawn(rng, p), by)
-    spared = [one for one in found.values if one.alone.p_value < 0.05 <= one.finding.p_value]
-    assert spared
+    spared = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        p, by = expit(rng.normal(0, 1.8, 2000)), np.arange(2000) % 10
+        found = by_group(p, drawn(rng, p), by)
+        spared += [one for one in found.values if one.alone.p_value < 0.05 <= one.finding.p_value]
+    assert len(spared) > 1
     for one in spared:
         assert one.alone.state.miscalibrated
-        assert not one.finding.state.miscalibrated
-        assert "p = " not in one.finding.words or "< 0.05" not in one.finding.words
+        assert one.finding.state in (State.MAY_BE, State.NONE, State.TOO_FEW)
 
 
 def test_west_is_named_where_errors_below_and_above_a_half_cancel(west):
@@ -93,7 +94,7 @@ def test_of_three_classes_the_value_with_other_frequencies_is_named():
     """Two classes are off by 10 points in opposite directions, which the confidence hardly shows."""
     rng = np.random.default_rng(0)
     z, ward = rng.normal(0, 1.8, (6000, 3)), np.repeat(["A", "B", "C", "W"], 1500)
-    truth = z + np.where(ward == "W", 1, 0)[:, None] * [0.75, -0.75, 0.0]
+    truth = z + np.where(ward == "W", 1, 0)[:, None] * [0.56, -0.56, 0.0]
     p = softmax(z, axis=1)
     y = drawn(rng, softmax(truth, axis=1))
     here = ward == "W"
@@ -142,15 +143,27 @@ P = r"\(p [=<] [\d.]+\)"
 @pytest.mark.parametrize(
     ("pattern", "worlds", "size"),
     [
-        (rf"P\(yes\) is too high in d: {NUMBERS}\. Not detectable in a, b, c\. The values differ {P}\.", ["one off"], {}),
-        (r"P\(yes\) is too low in [^:.]+ and .; whether values differ cannot be shown \(p = [\d.]+\)\..*", ["all off"], {}),
+        (
+            rf"P\(yes\) is too high in d: {NUMBERS}\. Not detectable in a, b, c\. The values differ {P}\.",
+            ["one off"],
+            {},
+        ),
+        (
+            r"P\(yes\) is too low in [^:.]+ and .; whether values differ cannot be shown \(p = [\d.]+\)\..*",
+            ["all off"],
+            {},
+        ),
         (
             rf"Values differ {P}, but no single one can be named\. "
             r"Furthest apart: [cd] \(O/E 1\.\d+\), [ab] \(O/E 0\.\d+\)\..*",
             ["opposite"],
             {"n": 1200},
         ),
-        ("No miscalibration is detectable in any of the 4 values, nor a difference between them.", ["calibrated"], {}),
+        (
+            "No miscalibration is detectable in any of the 4 values, nor a difference between them.",
+            ["calibrated"],
+            {},
+        ),
         (
             "No miscalibration is detectable in any of the 5 values, nor a difference between them. "
             "Too few rows to tell: e.",
@@ -159,8 +172,8 @@ P = r"\(p [=<] [\d.]+\)"
         ),
         ("Too few rows to tell: a, b, c, d.", ["calibrated"], {"n": 80}),
     ],
-    ids=["named, differ", "named, not shown to differ", "differ", "neither", "too few of some", "too few of all"],
-)  # fmt: skip
+    ids=["named, differ", "named", "differ", "neither", "too few of some", "too few of all"],
+)
 def test_there_are_five_texts(pattern, worlds, size):
     found = first(pattern, worlds, **size)
     assert (found.p_value < 0.05) == ("iffer (p" in found.words)
@@ -172,7 +185,7 @@ def test_several_that_are_off_are_named_by_what_is_wrong():
     z = rng.normal(0, 1.8, 3000)
     y = drawn(rng, expit(z + np.repeat([0.8, -0.8, 0.9], 1000)))
     words = by_group(expit(z), y, by).words
-    assert "P(yes) is too low in c and a; P(yes) is too high in b. The values differ (p < 0.001)." == words
+    assert words == "P(yes) is too low in c and a; P(yes) is too high in b. The values differ (p < 0.001)."
 
 
 def test_an_interval_that_excludes_its_ideal_is_never_beside_no_miscalibration():
@@ -200,8 +213,10 @@ def no_word_against(found):
     for one in found.values:
         shown = cells[one.value]
         p = 0.0 if shown["p"].startswith("<") else float(shown["p"])
-        named = [s for s in re.split(r"[.;] ", words) if re.search(rf" in ([a-z, ]*and )?{one.value}\b", s)]
-        named = [s for s in named if not s.startswith(("Not ", "No "))]
+        named = [
+            s for s in re.split(r"[.;] ", words) if re.search(rf" in ([a-e, ]*\b)?(and )?{one.value}\b", s)
+        ]
+        named = [s for s in named if not s.startswith(("Not ", "No ")) and "may be" not in s]
         assert bool(named) == (p < 0.05), (words, shown)
         ends = shown["O/E, 95% interval" if of_event else "gap, 95% interval"].split(", ")[1]
         low, high = (float(end) for end in ends.split(" to "))
@@ -218,7 +233,7 @@ def no_word_against(found):
             assert p >= 0.05
             gap = one.finding.gap
             wide = max(gap.high - gap.value, gap.value - gap.low) > 0.1
-            assert wide or (of_event and (low < FEW[0] or high > FEW[1])), shown
+            assert wide or (of_event and (low <= FEW[0] or high >= FEW[1])), shown
     if found.of_event and (two := re.search(r"apart: (.) \(O/E ([\d.]+)\), (.) \(O/E ([\d.]+)\)", words)):
         assert float(two[2]) > float(two[4])
 
@@ -460,7 +475,7 @@ def test_the_result_prints_as_a_table_and_is_json(simulate):
     probs, labels, _ = simulate(200, 3, sharpen=2.0)
     result = metrics.evaluate(probs, labels, by=np.where(np.arange(200) < 150, "old", "young"), draws=20)
     head, *rows = str(result).splitlines()[-3:]
-    assert head.split() == "value rows gap, 95% interval worst class, O/E p".split()
+    assert head.split() == ["value", "rows", "gap,", "95%", "interval", "worst", "class,", "O/E", "p"]
     assert rows[0].split()[:2] == ["old", "150"]
     assert len({len(row) for row in (head, *rows)}) == 1
     plain = json.loads(json.dumps(result.by_group.to_dict(), allow_nan=False))

@@ -51,7 +51,6 @@ from temperance.metrics.calibration_tests import LEVEL, MIN_DISTANCE
 from temperance.metrics.finding import (
     CONFIDENCE,
     Finding,
-    State,
     capital,
     p_in_words,
     rates,
@@ -125,10 +124,10 @@ class CalibrationByGroup:
     def words(self) -> str:
         """For which values calibration is off, and whether they differ."""
         named = [one for one in self.values if one.finding.state.miscalibrated]
-        # Their own interval in the table excludes its ideal.
-        may_be = [one for one in self.values if one.finding.state is State.MAY_BE and one.finding.is_off]
-        others = (one for one in self.values if one not in may_be)
-        clear = sorted(one.value for one in others if one.finding.state in (State.MAY_BE, State.NONE))
+        others = [one for one in self.values if not one.finding.state.miscalibrated]
+        may_be = [one for one in others if one.finding.is_off]
+        few = [one for one in others if one.finding.is_few and not one.finding.is_off]
+        clear = sorted(one.value for one in others if not (one.finding.is_few or one.finding.is_off))
         differ, p = self.p_value < LEVEL, f" ({p_in_words(self.p_value)})" if self.p_value >= 0 else ""
         said = []
         if named:
@@ -150,7 +149,6 @@ class CalibrationByGroup:
         if may_be:
             said.append(f"Not confirmed: {_claims(may_be)}.")
         for what, is_alone in (("rows", False), ("groups", True)):
-            few = (one for one in self.values if one.finding.state is State.TOO_FEW)
             names = sorted(one.value for one in few if np.isnan(one.finding.p_value) == is_alone)
             if names:
                 said.append(f"Too few {what} to tell: {listed(names, on_one_line)}.")
@@ -158,7 +156,7 @@ class CalibrationByGroup:
 
     def _furthest(self) -> str:
         """Name the two values that are furthest apart, of those with enough rows if there are two."""
-        enough = [one for one in self.values if one.finding.state is not State.TOO_FEW]
+        enough = [one for one in self.values if not one.alone.is_few]
         known = enough if len(enough) > 1 else list(self.values)
         if self.of_event:
             known.sort(key=lambda one: -np.nan_to_num(one.alone.ratio.value, nan=1.0))

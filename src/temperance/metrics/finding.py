@@ -145,6 +145,8 @@ class Finding:
             gap = _confidence_gap(rows)
         else:
             slope = cox_of(p, outcome, of_class.weight, of_class.groups, CONFIDENCE).slope
+            if not np.isfinite(slope.high - slope.low):  # rows of a single group
+                slope = Estimate(slope.value, np.nan, np.nan)
         accuracy, chance = judged.mean(judged.correct), _chance(judged)
         found = cls(
             State.NONE,
@@ -177,6 +179,13 @@ class Finding:
     def is_off(self) -> bool:
         """Whether the interval of O/E, or of confidence minus accuracy, excludes its ideal."""
         return excludes(self.ratio, 1.0) if self.of_event else excludes(self.gap, 0.0)
+
+    @property
+    def is_few(self) -> bool:
+        """Whether the rows are too few to show whether something is off."""
+        is_narrow = max(self.gap.high - self.gap.value, self.gap.value - self.gap.low) <= VISIBLE_GAP
+        low, high = FEW if self.of_event else (-np.inf, np.inf)
+        return not (is_narrow and self.ratio.low >= low and self.ratio.high <= high)
 
     @property
     def direction(self) -> str:
@@ -417,7 +426,4 @@ def _not_rejected(found: Finding) -> State:
     """Return the first state that applies if the test does not reject."""
     if found.is_off or (found.of_event and excludes(found.slope, 1.0)):
         return State.MAY_BE
-    is_narrow = max(found.gap.high - found.gap.value, found.gap.value - found.gap.low) <= VISIBLE_GAP
-    low, high = FEW if found.of_event else (-np.inf, np.inf)
-    is_known = is_narrow and found.ratio.low >= low and found.ratio.high <= high
-    return State.NONE if is_known else State.TOO_FEW
+    return State.TOO_FEW if found.is_few else State.NONE
