@@ -213,10 +213,9 @@ def no_word_against(found):
     for one in found.values:
         shown = cells[one.value]
         p = 0.0 if shown["p"].startswith("<") else float(shown["p"])
-        named = [
-            s for s in re.split(r"[.;] ", words) if re.search(rf" in ([a-e, ]*\b)?(and )?{one.value}\b", s)
-        ]
-        named = [s for s in named if not s.startswith(("Not ", "No ")) and "may be" not in s]
+        said = re.compile(rf" in ([a-e, ]*\b)?(and )?{one.value}\b")
+        named = [part for part in re.split(r"[.;] ", words) if said.search(part)]
+        named = [part for part in named if not part.startswith(("Not ", "No ")) and "may be" not in part]
         assert bool(named) == (p < 0.05), (words, shown)
         ends = shown["O/E, 95% interval" if of_event else "gap, 95% interval"].split(", ")[1]
         low, high = (float(end) for end in ends.split(" to "))
