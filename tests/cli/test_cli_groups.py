@@ -79,7 +79,7 @@ def test_evaluate_shows_calibration_by_hospital(visits, run):
     table = [line.split() for line in done.out.splitlines() if line.strip()]
     sizes = {row[0]: int(row[1]) for row in table if row[0] in hospital}
     assert sizes == {name: int((hospital == name).sum()) for name in set(hospital)}
-    assert "Too few rows to tell: hill, north, south." in run(*words, "-q").out
+    assert "Overconfident in south and north; whether values differ" in run(*words, "-q").out
     probs = np.exp(logits - logits.max(axis=1, keepdims=True))
     probs /= probs.sum(axis=1, keepdims=True)
     expected = metrics.evaluate(probs, labels, groups=patient, by=hospital, draws=50)
