@@ -117,7 +117,7 @@ class Evaluation(Mapping[str, Estimate]):
     of_first_axis : bool
         Whether the groups are the entries of the first axis of `probs`.
     by_group : CalibrationByGroup or None
-        Calibration per value of `by`: gap, log loss, corrected p-values, and whether the values differ.
+        Calibration per value of `by`: findings with corrected p-values, and whether the values differ.
     finding : Finding or None
         What the rows show about the probabilities, as every command says it.
     before : Uncalibrated or None

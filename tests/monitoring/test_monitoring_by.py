@@ -1,4 +1,4 @@
-"""Calibration per value of `by` in a check: what evaluate says of the same rows, about the class of the fit."""
+"""Calibration per value of `by` in a check: what evaluate says of the same rows, of the class of the fit."""
 
 import numpy as np
 import pytest
