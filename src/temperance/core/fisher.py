@@ -148,8 +148,8 @@ def fisher_scoring(
         predicted_fall = -float(gradient @ step) / 2
         plain, fall = factor, predicted_fall
         if damping > 0:
-            # Damping shortens the step and adds curvature that the rows do not have: neither the end nor the
-            # covariance may depend on it.
+            # Damping shortens the step and adds curvature that the rows do not have: it must decide neither
+            # the end nor the covariance.
             plain = _factorise(fisher, free, 0.0)
             before, fall = None, float(gradient @ plain.solve(downhill)) / 2
         close = _is_close(fall, before, tolerance, objective.order)
