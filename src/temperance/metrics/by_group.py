@@ -385,7 +385,8 @@ class _Correlation:
         if part.groups is None:
             return Design()
         sums, weight = np.bincount(part.groups, part.weight), part.weight
-        return Design(float(1 + (sums @ sums / (weight @ weight) - 1) * self.value), self.freedom)
+        others = float(sums @ sums / (weight @ weight)) - 1  # of groups of k rows, k - 1
+        return Design(1 + others * self.value if np.isfinite(self.value) else np.inf, self.freedom)
 
 
 def holm(p_values: Vector) -> Vector:

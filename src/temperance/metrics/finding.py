@@ -219,12 +219,11 @@ class Finding:
                 return f"{of} does not fit these rows"
             case State.CLASS | State.FREQUENCIES:
                 return "class frequencies are off"
-        if not self.of_event:
-            if self.state is State.SPREAD:
+            case State.SPREAD if not self.of_event:
                 return f"predictions are {self.spread}"
+        if not self.of_event:
             return f"{'it may be ' * may_be}{self.direction}"
-        of_spread = self.state is State.SPREAD or (may_be and not self.is_off)
-        return f"{of} {'may be' if may_be else 'is'} {self.spread if of_spread else self.direction}"
+        return f"{of} {'may be' if may_be else 'is'} {self.direction if self.is_off else self.spread}"
 
     def at(self, p_value: float) -> Finding:
         """Return the same with a p-value that also counts other tests, and so might not reject any more."""
@@ -403,20 +402,19 @@ def excludes(interval: Estimate, ideal: float) -> bool:
 
 def _state(found: Finding, is_reversed: bool, is_named: bool) -> State:
     """Return the first state that applies; `is_named` says whether one class of several is off."""
-    rejects = found.p_value < LEVEL
     if found.impossible:
         return State.IMPOSSIBLE
-    if rejects and is_reversed:
+    if not found.p_value < LEVEL:
+        return _not_rejected(found)
+    if is_reversed:
         return State.REVERSED
     off = found.is_off
     if found.of_event:
         more, states = excludes(found.slope, 1.0), (State.LEVEL_AND_SPREAD, State.LEVEL, State.SPREAD)
     else:
         more, states = is_named, (State.GAP_AND_CLASS, State.GAP, State.CLASS)
-    if rejects and (off or more):
+    if off or more:
         return states[0] if off and more else states[1] if off else states[2]
-    if not rejects:
-        return _not_rejected(found)
     if found.of_event:
         return State.UNCLEAR
     return State.FREQUENCIES if found.level_p < LEVEL else State.SPREAD
