@@ -46,7 +46,7 @@ rule decides more than half of the rows of a class against it. Neither can be if
 of the frequency of the rare class; the advice is a quarter. With more classes the second case is a warning.
 
 **Costs.** The decision of least expected cost, see `formulas.automation`. The interval of what decisions have
-cost includes a pseudo-error (see `metrics.intervals`): rare, dear errors may be missing in the rows.
+cost includes a pseudo-error (see `metrics.intervals`), since rare, dear errors can be missing in the rows.
 
 References
 ----------
@@ -71,7 +71,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temperance.core.arrays import Floats, Indices, Vector
+from temperance.core.arrays import Floats, Indices, Matrix, Vector
 from temperance.errors import InputError, InputWarning, Remedy, percent, warn_user
 from temperance.formulas.automation import Automation, ErrorCurve, check_costs, least_cost
 from temperance.formulas.model import Model, apply_to_rows
@@ -79,8 +79,8 @@ from temperance.inputs.containers import names_of
 from temperance.inputs.labels import Names, check_class, class_in_words
 from temperance.inputs.probabilities import MIN_FLOOR
 from temperance.inputs.validation import check_number
-from temperance.metrics.intervals import Estimate, mean_interval
-from temperance.metrics.predictions import check_fraction, check_rows
+from temperance.metrics.intervals import Estimate, PseudoRow, mean_interval
+from temperance.metrics.predictions import Predictions, check_fraction, check_rows
 
 __all__ = [
     "Automation",
@@ -520,14 +520,28 @@ def evaluate_costs(
     rows = check_rows(probs, labels, sample_weight, classes, groups=groups)
     matrix = check_costs(costs, rows.probs.shape[1])
     decisions, expected = least_cost(rows.probs.astype(np.float64, copy=False), matrix)
-    wrong, limits = rows.pseudo_error, (confidence, matrix.min(), matrix.max())
-    pseudo = matrix[wrong.labels, decisions], wrong.weight
+    realised, limits = matrix[rows.labels, decisions], (confidence, matrix.min(), matrix.max())
+    pseudo = _pseudo_error(rows, decisions, matrix)
     shares = np.bincount(decisions, rows.weight, matrix.shape[1]) / rows.total
     return CostEvaluation(
-        mean_interval(matrix[rows.labels, decisions], rows.weight, *limits, pseudo, rows.groups),
+        mean_interval(realised, rows.weight, *limits, pseudo, rows.groups),
         mean_interval(expected, rows.weight, *limits, groups=rows.groups),
         tuple(shares.tolist()),
     )
+
+
+def _pseudo_error(rows: Predictions, decisions: Indices, costs: Matrix) -> PseudoRow:
+    """Return the cost of each label and decision, and the chance that the pseudo-error is there.
+
+    It is in proportion to sqrt(p_k) times what label k costs above the best label for the decision. If each
+    error costs 1, this is the pseudo-error of `metrics.predictions`. So that decisions that were not taken
+    count, one row more may have any.
+    """
+    chance = costs - costs.min(axis=0)
+    for column, p in enumerate(rows.probs.T):
+        roots = rows.weight * np.sqrt(np.maximum(p, np.finfo(p.dtype).tiny), dtype=np.float64)  # or all are 0
+        chance[column] *= np.bincount(decisions, roots, costs.shape[1]) + roots.mean()
+    return costs.ravel(), (chance / max(float(chance.sum()), np.finfo(np.float64).tiny)).ravel()
 
 
 def threshold_from_costs(false_positive: float, false_negative: float) -> float:

@@ -311,7 +311,9 @@ def test_with_more_classes_the_class_that_is_lost_is_named():
     logits = 6 * np.eye(3)[np.where(labels == 2, 0, labels)] + rng.normal(size=(8000, 3))
     probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     names = ["ant", "bee", "cat"]
-    lost = r"the rule decides 100% of the cat rows against cat\. For a rule of its own pass positive='cat', or"
+    lost = (
+        r"the rule decides 100% of the cat rows against cat\. For a rule of its own pass positive='cat', or"
+    )
     with pytest.warns(InputWarning, match=lost):
         rule = temperance.automate(probs, np.array(names)[labels], 0.05, classes=names)
     assert rule.missed[2] > 0.5 > rule.missed[:2].max()

@@ -10,6 +10,7 @@ from temperance import serving
 from temperance.data import demo_task, simulate
 from temperance.decisions import evaluate_costs
 from temperance.errors import InputError, InputWarning
+from temperance.formulas.automation import least_cost
 
 NAMES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
@@ -173,6 +174,65 @@ def test_realised_and_expected_costs_agree_where_probabilities_are_true():
     assert sum(result.shares) == pytest.approx(1)
     too_sure = task.probabilities**3 / (task.probabilities**3).sum(axis=1, keepdims=True)
     assert evaluate_costs(too_sure, task.labels, COSTS).realised.value > realised
+
+
+def tied_at_the_top(n_rows, n_classes, rng):
+    """Return probabilities whose largest is tied: summing the others, in any order, gives nearly the same."""
+    weight = rng.gamma(1.0, size=(n_rows, n_classes))
+    first, second = np.sort(rng.random((n_rows, n_classes)).argsort(axis=1)[:, :2], axis=1).T
+    at = np.arange(n_rows)
+    weight[at, first] = weight[at, second] = weight.max(axis=1)
+    return weight / weight.sum(axis=1, keepdims=True), first
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 10, 40])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_tied_costs_are_decided_for_the_top_class_whatever_is_beside_the_row(n_classes, dtype):
+    rng = np.random.default_rng(n_classes)
+    probs, first = tied_at_the_top(700, n_classes, rng)
+    probs = probs.astype(dtype).astype(np.float64)
+    costs = 0.1 * (1 - np.eye(n_classes, n_classes + 2))  # two decisions beside the classes are dear
+    costs[:, n_classes:] = 0.3
+    decisions, expected = least_cost(probs, costs)
+    np.testing.assert_array_equal(decisions, first)
+    for rows in (slice(0, 1), slice(5, 8), slice(3, 700, 2), slice(None, None, -1)):
+        again, cost = least_cost(probs[rows], costs)
+        np.testing.assert_array_equal(again, first[rows])
+        np.testing.assert_array_equal(cost, expected[rows])  # to the last bit
+    shaped, cost = least_cost(probs.reshape(7, 100, n_classes), costs)
+    np.testing.assert_array_equal(shaped, first.reshape(7, 100))
+    np.testing.assert_array_equal(cost, expected.reshape(7, 100))
+
+
+def test_of_tied_decisions_without_the_top_class_the_first_is_taken():
+    costs = np.array([[0.0, 9.0, 1.0, 1.0], [9.0, 0.0, 1.0, 1.0]])
+    decisions, expected = least_cost(np.array([[0.6, 0.4]]), costs)
+    assert (decisions.tolist(), expected.tolist()) == ([2], [pytest.approx(1.0)])
+
+
+@pytest.mark.parametrize("dear", [1.0, 50.0])
+def test_costs_of_rows_without_errors_are_not_certain(dear):
+    probs = np.tile([[0.97, 0.03], [0.04, 0.96]], (50, 1))
+    costs = np.array([[0.0, 1.0], [dear, 0.0]])
+    result = evaluate_costs(probs, np.tile([0, 1], 50), costs)
+    assert (result.realised.value, result.realised.low) == (0, 0)
+    assert 0.02 < result.realised.high <= costs.max()
+    assert result.realised.high > result.expected.value
+    certain = evaluate_costs(np.tile([[1.0, 0.0]], (100, 1)), np.zeros(100, int), costs)
+    assert certain.realised.high > 0.02
+
+
+def test_groups_widen_the_intervals_of_costs():
+    rng = np.random.default_rng(0)
+    p = np.repeat(rng.beta(1, 4, 40), 25)
+    labels = np.repeat(rng.random(40), 25) < p
+    probs, costs, groups = np.column_stack([1 - p, p]), [[0, 1], [3, 0]], np.arange(1000) // 25
+    alone = evaluate_costs(probs, labels.astype(int), costs)
+    grouped = evaluate_costs(probs, labels.astype(int), costs, groups=groups)
+    assert grouped.realised.value == alone.realised.value
+    for name in ("realised", "expected"):
+        widths = [getattr(found, name).high - getattr(found, name).low for found in (alone, grouped)]
+        assert widths[1] > 2 * widths[0]
 
 
 def test_two_costs_give_the_threshold_of_the_cheaper_decision():
