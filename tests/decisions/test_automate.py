@@ -276,14 +276,14 @@ def test_a_constant_answer_is_judged_by_its_limit_and_by_groups():
     labels = np.zeros(1000, int)
     labels[::112] = 1
     probs = np.where(labels == 1, 0.4, 0.01) * rng.uniform(0.5, 1, 1000)
-    with pytest.raises(InputError, match="answering class 0 to every row has 0.9%"):
+    with pytest.raises(InputError, match=r"answering class 0 to every row has 0\.9%"):
         temperance.automate(probs, labels)
     assert temperance.automate(probs, labels, groups=np.arange(1000) // 50).threshold is None
     assert temperance.automate(probs, labels, 0.001).threshold is None
 
 
 def test_labels_of_one_class_support_no_rule():
-    with pytest.raises(InputError, match="has 0%.* Pass rows with labels of both classes."):
+    with pytest.raises(InputError, match=r"has 0%\. Pass rows with labels of both classes"):
         temperance.automate(np.full(500, 0.1), np.zeros(500, int))
 
 
@@ -295,7 +295,7 @@ def test_what_is_missed_is_told_by_class_and_weight():
     for k in (0, 1):
         against = (decided == 1 - k) & (labels == k)
         assert rule.missed[k] == pytest.approx((weight @ against) / (weight @ (labels == k)))
-    assert 0 < rule.missed.min()
+    assert rule.missed.min() > 0
     most, least = sorted((0, 1), key=lambda k: -rule.missed[k])
     assert rule.missed_in_words == (
         f"Of the held-out rows, decided against their class: {100 * rule.missed[most]:.1f}% of class {most}, "
@@ -337,20 +337,19 @@ def made_table(share, seed):
 
 def test_of_made_tables_those_with_rare_positives_have_no_rule():
     """A promise of 5% is refused of all tables with 2% positives, of 2% of many, and of others never."""
-    refused = {}
-    for share, max_error in [(0.02, 0.01), (0.02, 0.02), (0.02, 0.05), (0.1, 0.02), (0.1, 0.05), (0.5, 0.05)]:
-        count = refused[share, max_error] = []
+
+    def refused(share, max_error):
+        count = 0
         for seed in range(4):
             try:
                 temperance.automate(*made_table(share, seed), max_error)
-                count.append(False)
             except InputError as error:
-                assert "is no rule here" in str(error)
-                count.append(True)
-    assert not any(refused[0.02, 0.01])
-    assert any(refused[0.02, 0.02])
-    assert all(refused[0.02, 0.05])
-    assert not any(refused[0.1, 0.02] + refused[0.1, 0.05] + refused[0.5, 0.05])
+                count += "is no rule here" in str(error)
+        return count
+
+    assert (refused(0.02, 0.01), refused(0.02, 0.05)) == (0, 4)
+    assert 1 <= refused(0.02, 0.02) <= 3
+    assert [refused(*one) for one in [(0.1, 0.02), (0.1, 0.05), (0.5, 0.02), (0.5, 0.05)]] == [0, 0, 0, 0]
 
 
 def test_the_result_is_plain_json():

@@ -181,7 +181,7 @@ def tied_at_the_top(n_rows, n_classes, rng):
     weight = rng.gamma(1.0, size=(n_rows, n_classes))
     first, second = np.sort(rng.random((n_rows, n_classes)).argsort(axis=1)[:, :2], axis=1).T
     at = np.arange(n_rows)
-    weight[at, first] = weight[at, second] = weight.max(axis=1)
+    weight[at, first] = weight[at, second] = 1.1 * weight.max(axis=1)
     return weight / weight.sum(axis=1, keepdims=True), first
 
 
@@ -212,7 +212,7 @@ def test_of_tied_decisions_without_the_top_class_the_first_is_taken():
 
 @pytest.mark.parametrize("dear", [1.0, 50.0])
 def test_costs_of_rows_without_errors_are_not_certain(dear):
-    probs = np.tile([[0.97, 0.03], [0.04, 0.96]], (50, 1))
+    probs = np.tile([[0.99, 0.01], [0.04, 0.96]], (50, 1))
     costs = np.array([[0.0, 1.0], [dear, 0.0]])
     result = evaluate_costs(probs, np.tile([0, 1], 50), costs)
     assert (result.realised.value, result.realised.low) == (0, 0)
