@@ -143,11 +143,48 @@ def test_tensors_are_decided_on():
     )
 
 
+def test_onnx_and_a_file_with_six_digits_decide_alike(tmp_path):
+    """A quarter of the rows of a forest of 20 trees are at one score, the next below the threshold."""
+    pytest.importorskip("onnxruntime")
+    from onnx_models import serve
+
+    rng = np.random.default_rng(0)
+    share = rng.binomial(20, 1 / (1 + np.exp(-rng.normal(0, 3, 4000)))) / 20
+    odds = np.log((share + 0.01) / (1.01 - share))
+    logits, labels = np.column_stack([-odds / 2, odds / 2]), (rng.random(4000) < share).astype(int)
+    cal = temperance.make_calibrator("bayes").fit(logits[:1000], labels[:1000])
+    cal = cal.automate(logits[1000:], labels[1000:], 0.05)
+    wanted = cal.decide(logits)
+    assert 0.2 < (wanted < 0).mean() < 0.8
+    cal.to_onnx(tmp_path / "cal.onnx")
+    served = serve(tmp_path / "cal.onnx", logits.astype(np.float32))
+    np.testing.assert_array_equal(cal.automation_.decide(served), wanted)
+    np.savetxt(tmp_path / "rows.csv", logits, fmt="%.6g", delimiter=",")
+    np.testing.assert_array_equal(cal.decide(np.loadtxt(tmp_path / "rows.csv", delimiter=",")), wanted)
+    np.testing.assert_array_equal(cal.decide(logits.astype(np.float32)), wanted)
+
+
 def test_positions_have_no_positive_class():
     task = simulate(n_rows=500, n_classes=3)
     cal = temperance.TemperatureScaling().fit(task.logits, task.labels, positions=True)
     with pytest.raises(InputError, match="positive is for classes"):
         cal.automate(task.logits, task.labels, positive=0)
+
+
+def test_of_positions_none_is_lost():
+    rng = np.random.default_rng(0)
+    odds = rng.normal(-5, 1, 3000)
+    logits, labels = (
+        np.column_stack([0 * odds, odds]),
+        (rng.random(3000) < 1 / (1 + np.exp(-odds))).astype(int),
+    )
+    cal = temperance.TemperatureScaling()
+    places = cal.fit(logits[:1000], labels[:1000], positions=True).automate(
+        logits[1000:], labels[1000:], 0.05
+    )
+    assert places.automation_.threshold is not None
+    with pytest.raises(InputError, match="answering class 0 to every row"):
+        cal.fit(logits[:1000], labels[:1000]).automate(logits[1000:], labels[1000:], 0.05)
 
 
 COSTS = np.array([[0.0, 1.0, 4.0, 0.5], [2.0, 0.0, 1.0, 0.5], [9.0, 3.0, 0.0, 0.5]])
