@@ -30,9 +30,9 @@ ROWS must not be the rows of the fit, and must be independent unless they
 have groups. The file that -o writes is the calibrator with the rule:
 temperance.serving.load(path).decide then gives the class of each row, or -1,
 ask a person; `temperance apply` has a column of decisions. Without a
-threshold, nothing is written, and the exit code is 1. With two classes, a rule
-that a constant answer replaces, or that decides most rows of a class against
-it, is refused, with the exit code 2.
+threshold, nothing is written, and the exit code is 1. With two classes, a
+rule that a constant answer replaces, or that decides most rows of a class
+against it, is refused, with the exit code 2.
 """
 
 
