@@ -195,48 +195,38 @@ def automate(
         expected = min(max(1.0, float(score.sum(dtype=np.float64))), len(score))
         return find_rule(score, wrong, n_classes, **about, **promise, expected=expected, positive=column)
     rule = find_rule(rows.confidence, 1 - rows.correct, n_classes, **about, **promise)
-    if positions:
+    why = "" if positions else why_empty(rule, **about)
+    if not why:
         return rule
-    if n_classes > 2:
-        _warn_of_losses(rule)
-    elif why := why_empty(rule, **about):
-        rare = int(np.bincount(rows.labels, rows.weight, 2).argmin())
-        share = float(rows.weight @ (rows.labels == rare)) / rows.total
-        fact = f"a rule with at most {100 * max_error:g}% errors is no rule here: {why}."
-        if share == 0:
-            raise InputError(fact, advice="Pass rows with labels of both classes.")
-        named = Remedy("positive", (rare if names is None else names[rare],))
-        raise InputError(fact, remedy=Remedy("max_error", (float(f"{share / 4:.1g}"),), instead=named))
+    totals, lost = np.bincount(rows.labels, rows.weight, n_classes), rule.missed
+    named = int(totals.argmin() if n_classes == 2 or lost is None else lost.argmax())
+    of = "here" if n_classes == 2 else f"for {class_in_words(named, names)}"
+    fact = f"a rule with at most {100 * max_error:g}% errors is no rule {of}: {why}."
+    smaller, name = float(f"{totals[named] / rows.total / 4:.1g}"), named if names is None else names[named]
+    remedy = Remedy("max_error", (smaller,), instead=Remedy("positive", (name,)))
+    if n_classes == 2:
+        one_class = {"advice": "Pass rows with labels of both classes."}
+        raise InputError(fact, **({"remedy": remedy} if smaller else one_class))
+    warn_user(InputWarning(fact, f"Pass max_error={smaller!r} or positive={name!r}.", remedy))
     return rule
 
 
 def why_empty(rule: Automation, labels: Indices, weight: Vector, groups: Indices | None) -> str:
-    """Say why a rule for the top class of two is worth nothing; nothing if it is a rule, or there is none."""
-    if rule.threshold is None or rule.missed is None:
+    """Say why a rule for the top class is worth nothing; nothing if it is a rule, or there is none."""
+    if rule.missed is None:
         return ""
-    common = int(np.bincount(labels, weight, 2).argmax())
-    name = [class_in_words(k, rule.class_names) for k in (0, 1)]
-    alike = _HeldOut.sort(np.ones(len(labels)), (labels != common).astype(np.float64), weight, groups)
-    constant = alike.part(len(labels))
-    if constant.limit(rule.delta) <= rule.max_error:
-        return f"answering {name[common]} to every row has {percent(constant.error)}"
+    common = int(np.bincount(labels, weight).argmax())
+    constant = _HeldOut.sort(np.ones(len(labels)), (labels != common).astype(np.float64), weight, groups)
+    always = constant.part(len(labels))
+    if len(rule.missed) == 2 and always.limit(rule.delta) <= rule.max_error:
+        return (
+            f"answering {class_in_words(common, rule.class_names)} to every row has {percent(always.error)}"
+        )
     lost = int(rule.missed.argmax())
-    if rule.missed[lost] <= _MOST_LOST:
-        return ""
-    return f"it would decide {percent(rule.missed[lost])} of the {name[lost]} rows against {name[lost]}"
-
-
-def _warn_of_losses(rule: Automation) -> None:
-    """Warn if most rows of a class are decided against it."""
-    if rule.missed is None or rule.missed.max() <= _MOST_LOST:
-        return
-    lost, others = int(rule.missed.argmax()), int((rule.missed > _MOST_LOST).sum()) - 1
-    name = class_in_words(lost, rule.class_names)
-    fact = f"the rule decides {percent(rule.missed[lost])} of the {name} rows against {name}"
-    also = f", and most rows of {others:,} other class{'es' * (others > 1)} against it" if others else ""
-    remedy = Remedy("positive", (lost if rule.class_names is None else rule.class_names[lost],))
-    advice = f"For a rule of its own pass positive={remedy.values[0]!r}, or pass a smaller max_error."
-    warn_user(InputWarning(f"{fact}{also}.", advice, remedy))
+    name, share = class_in_words(lost, rule.class_names), rule.missed[lost]
+    return (
+        "" if share <= _MOST_LOST else f"it would decide {percent(share)} of the {name} rows against {name}"
+    )
 
 
 def find_rule(

@@ -263,7 +263,7 @@ def _automation(report: Report) -> Markup:
         for one in (comparison.results[name] for name in report.shown):
             wrong = 1.0 - one.correct
             rule = find_rule(one.confidence, wrong, report.n_classes, **about, **promise, max_error=most)
-            why = why_empty(rule, **about) if report.n_classes == 2 else ""
+            why = why_empty(rule, **about) if report.n_classes == 2 and not judged.positions else ""
             words.append(f"no rule: {why}" if why else _rule_in_words(rule))
         rows.append([f"{most:.0%}", *words])
     names = ["without calibration", *(f"with {name}" for name in report.shown[1:])]
