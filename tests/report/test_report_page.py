@@ -383,6 +383,19 @@ def test_the_page_lists_predictions_that_need_no_person(comparison, html):
         assert words in cells.rpartition("<td>")[2]
 
 
+def test_the_page_lists_no_rule_that_loses_the_positives():
+    rng = np.random.default_rng(0)
+    odds = rng.normal(-5, 2, 6000)
+    labels = np.array(["no", "yes"])[(rng.random(6000) < 1 / (1 + np.exp(-odds))).astype(int)]
+    logits = np.column_stack([0 * odds, odds])
+    rows = (*(one[:2000] for one in (logits, labels)), *(one[2000:] for one in (logits, labels)))
+    told = render_report(compare(*rows, methods=["ts"], classes=["no", "yes"], **QUICK))
+    shown = section_of(told, "automation")
+    cells = {most: re.search(rf">{most}</th>(.*?)</tr>", shown, re.DOTALL).group(1) for most in ("2%", "10%")}
+    assert "no rule: answering no to every row has" in cells["10%"]
+    assert re.search(r"Of the held-out rows, decided against their class: \d\d\.\d% of yes", cells["2%"])
+
+
 def test_without_a_test_set_no_promise_is_made(comparison):
     rows = comparison.fitted
     by_folds = compare(rows.logits, rows.labels, methods=["ts"], folds=2, **QUICK)

@@ -536,6 +536,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
             groups=groups,
             sample_weight=sample_weight,
             classes=names,
+            positions=model.of_positions,
             dim=dim if probs.ndim == np.ndim(rows) else -1,  # of one score per row there are two classes
             ignore_index=ignore_index,
         )
@@ -632,7 +633,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         if model.log_prior_ratio is not None:
             lines.append(describe_adaptation(model, list(self.get_feature_names_out())))
         if model.automation is not None:
-            lines.append(f"decisions: {model.automation.words}")
+            lines.append(f"decisions: {model.automation.words} {model.automation.missed_in_words}".rstrip())
         lines += model.record.describe().splitlines()
         return "\n".join(textwrap.fill(line, 80, subsequent_indent="  ") for line in lines)
 

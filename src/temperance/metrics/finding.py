@@ -29,8 +29,8 @@ from typing import Any
 
 import numpy as np
 
-from temperance.errors import on_one_line, percent
-from temperance.inputs.labels import Names
+from temperance.errors import percent
+from temperance.inputs.labels import class_in_words
 from temperance.metrics.calibration_tests import LEVEL, cox_of
 from temperance.metrics.intervals import Estimate, mean_interval, without_nan
 from temperance.metrics.one_test import Design, one_test
@@ -367,12 +367,6 @@ def _ends(interval: Estimate, decimals: int) -> str:
 def capital(sentence: str) -> str:
     """Return a sentence that begins with a capital letter."""
     return sentence[:1].upper() + sentence[1:]
-
-
-def class_in_words(column: int, names: Names | None) -> str:
-    """Return the name of a class: "class 3" in a sentence, where "3" would be a number."""
-    name = str(column if names is None else names[column])
-    return f"class {name}" if name.isdecimal() else on_one_line(name)
 
 
 def _gap(rows: Predictions) -> Estimate:

@@ -24,7 +24,7 @@ from temperance.comparison import Comparison, LearningCurve, MethodResult, Verdi
 from temperance.comparison.method_result import MIN_ROWS, Difference
 from temperance.comparison.table import MINUS, numbers
 from temperance.comparison.verdict import Outcome
-from temperance.decisions import Automation, find_rule
+from temperance.decisions import Automation, find_rule, why_empty
 from temperance.display.map import has_map
 from temperance.display.reliability import MAX_DRAWN_VALUES, MIN_BIN_ROWS
 from temperance.errors import percent
@@ -255,13 +255,17 @@ def _automation(report: Report) -> Markup:
     if report.at_chance or judged is comparison.fitted:  # by folds, each row has another calibrator
         return Markup("")
     weights = np.ones(len(judged)) if judged.weights is None else judged.weights
+    about = {"labels": judged.labels, "weight": weights, "groups": judged.groups}
+    promise = {"delta": PROMISE_DELTA, "class_names": comparison.class_names}
     rows = []
     for most in MAX_ERRORS:
-        rules = [
-            find_rule(one.confidence, 1.0 - one.correct, weights, judged.groups, most, PROMISE_DELTA)
-            for one in (comparison.results[name] for name in report.shown)
-        ]
-        rows.append([f"{most:.0%}", *map(_rule_in_words, rules)])
+        words = []
+        for one in (comparison.results[name] for name in report.shown):
+            wrong = 1.0 - one.correct
+            rule = find_rule(one.confidence, wrong, report.n_classes, **about, **promise, max_error=most)
+            why = why_empty(rule, **about) if report.n_classes == 2 and not judged.positions else ""
+            words.append(f"no rule: {why}" if why else _rule_in_words(rule))
+        rows.append([f"{most:.0%}", *words])
     names = ["without calibration", *(f"with {name}" for name in report.shown[1:])]
     intro = (
         f"Above the confidence in a cell, at most the share in its row is wrong ({1 - PROMISE_DELTA:.0%} "
@@ -276,7 +280,7 @@ def _rule_in_words(rule: Automation) -> str:
         return "too few rows to promise it"
     share = f"{100 * rule.share:.3g}% of the rows"
     above = "any confidence" if rule.threshold == 0 else percent(rule.threshold)
-    return f"{above}: {share}"
+    return f"{above}: {share}. {rule.missed_in_words}"
 
 
 def _labels(report: Report) -> Markup:
