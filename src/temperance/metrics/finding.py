@@ -8,8 +8,8 @@ Only the one test (`metrics.one_test`) at the level of 5% says "miscalibrated". 
 wrong: an interval that excludes its ideal while the test does not reject is "may be". The states are tried in
 this order:
 
-    impossible     labels have probability 0
     reversed       p < 0.05, and the slope is below 0, or the accuracy below chance: columns are mixed up
+    impossible     labels have probability 0
     level, spread  p < 0.05, and the interval of O/E excludes 1, or that of the slope, or both
     gap, class     with several classes: confidence is not accuracy, or one class is not as frequent as said
     frequencies    with several classes: their frequencies are off together, no single one stands out
@@ -140,7 +140,8 @@ class Finding:
         outcome = of_class.labels.astype(np.float64)
         p = of_class.probs[:, 1].astype(np.float64)
         mean, slope, gap = of_class.mean(p), _NO_ESTIMATE, _gap(of_class)
-        ratio = Estimate(*(1 - end / mean if mean > 0 else np.nan for end in (gap.value, gap.high, gap.low)))
+        ends = gap.value, gap.high, gap.low  # no class has a frequency below 0
+        ratio = Estimate(*(float(np.maximum(0.0, 1 - end / mean)) if mean > 0 else np.nan for end in ends))
         if event is None:
             gap = _confidence_gap(rows)
         else:
@@ -163,7 +164,7 @@ class Finding:
             too_extreme=slope.value < 1 if slope.value == slope.value else test.too_extreme,
             impossible=test.impossible,
         )
-        error = float(np.sqrt(chance * (1 - chance) * judged.units.one_row))
+        error = float(np.sqrt(max(0.0, chance * (1 - chance)) * judged.units.one_row))
         below_chance = not rows.positions and accuracy < chance - _BELOW_CHANCE * error
         is_reversed = below_chance or slope.high < 0
         return replace(found, state=_state(found, is_reversed, 2 * test.largest_p < LEVEL))
@@ -187,6 +188,16 @@ class Finding:
         return f"{predicted} on average, {observed} observed ({ratio_in_words(self.ratio)})"
 
     @property
+    def averages(self) -> str:
+        """What is predicted on average and what was observed, without a judgement."""
+        if not self.of_event:
+            confidence, accuracy = rates(self.confidence, self.accuracy)
+            return f"confidence {confidence}, accuracy {accuracy}"
+        predicted, observed = rates(self.mean, self.rate)
+        ratio = f"O/E {self.ratio.value:.2f}"
+        return f"P({self.name}) {predicted} on average, {observed} observed ({ratio})"
+
+    @property
     def words(self) -> str:
         """The state and the numbers behind it as sentences."""
         if self.state is State.IMPOSSIBLE:
@@ -205,10 +216,8 @@ class Finding:
         spread = "too extreme" if self.too_extreme else "not extreme enough"
         match self.state:
             case State.REVERSED:
-                return (
-                    f"Higher {of} goes with fewer {self.name}. Check the columns and labels before you "
-                    "calibrate."
-                )
+                fewer = f"{'rows of ' * self.name.startswith('class ')}{self.name}"
+                return f"Higher {of} goes with fewer {fewer}. Check the columns and labels before you calibrate."
             case State.LEVEL:
                 return f"{of} is {self.direction}: {shown}."
             case State.LEVEL_AND_SPREAD:
@@ -230,7 +239,7 @@ class Finding:
 
     def _of_classes(self) -> str:
         confidence, accuracy = rates(self.confidence, self.accuracy)
-        both, p = f"confidence {confidence}, accuracy {accuracy}", p_in_words(self.p_value)
+        both, p = self.averages, p_in_words(self.p_value)
         side = "rarely" if self.ratio.value > 1 else "often"
         of_class = f"{self.name} is predicted too {side}: {self.frequencies}."
         match self.state:
@@ -357,10 +366,10 @@ def excludes(interval: Estimate, ideal: float) -> bool:
 def _state(found: Finding, is_reversed: bool, is_named: bool) -> State:
     """Return the first state that applies; `is_named` says whether one class of several is off."""
     rejects = found.p_value < LEVEL
-    if found.impossible:
-        return State.IMPOSSIBLE
     if rejects and is_reversed:
         return State.REVERSED
+    if found.impossible:
+        return State.IMPOSSIBLE
     if found.of_event:
         off, more = excludes(found.ratio, 1.0), excludes(found.slope, 1.0)
         states = State.LEVEL_AND_SPREAD, State.LEVEL, State.SPREAD
