@@ -2,8 +2,8 @@
 
 A method is named by its key, by the name under which a package registers it (an entry point of the group
 `temperance.calibrators`), or by `package.module:Class`; or it is given as a calibrator or any such object. An
-object is copied for every fit. It gets `sample_weight`, `positions`, `groups` and `positive` only if its `fit`
-takes them, and rows with masked classes only if its `supports_masked_classes` is true.
+object is copied for every fit. It gets `sample_weight`, `positions`, `groups` and `positive` only if its
+`fit` takes them, and rows with masked classes only if its `supports_masked_classes` is true.
 """
 
 from __future__ import annotations

@@ -12,9 +12,9 @@ the lower NLL. Otherwise another candidate replaces the answer by 1% of the NLL 
 
 More classes, and two without either method: `bayes` is recommended if it lowers the NLL by a quarter of a
 standard error, unless the rows exclude that it gains 1%; otherwise the classifier is left as it is. Another
-candidate replaces this answer only by a gain that matters: 1% of the NLL, or 2% if it changes predictions, and
-two standard errors. Of `bayes-bias`, which has a prior as well, a quarter of a standard error is asked. Without
-`bayes` among the candidates, the first answer is the method with the fewest parameters that keeps all
+candidate replaces this answer only by a gain that matters: 1% of the NLL, or 2% if it changes predictions,
+and two standard errors. Of `bayes-bias`, which has a prior as well, a quarter of a standard error is asked.
+Without `bayes` among the candidates, the first answer is the method with the fewest parameters that keeps all
 predictions, if it lowers the NLL by one standard error, and else the uncalibrated classifier.
 
 The candidates are the methods that the user has named; if none were, `ts`, `bayes`, `bayes-bias` and the
@@ -156,7 +156,9 @@ def _of_two_classes(
     if few is not None:
         chosen = min(answers, key=lambda name: results[name].nll)
         lower = f" Of {' and '.join(answers)} it has the lower log loss." if len(answers) > 1 else ""
-        reason = f"No rule can choose accurately with {few}, nor can these rows show that it does harm.{lower}"
+        reason = (
+            f"No rule can choose accurately with {few}, nor can these rows show that it does harm.{lower}"
+        )
         return Recommendation(chosen, reason, None, among, few=few)
     first, usual = answers[0], answers[-1]
     lead = Difference.of_nll(results[usual], results[first])
@@ -170,7 +172,9 @@ def _of_two_classes(
     elif chosen == UNCALIBRATED:
         reason = f"{better} raises the log loss by more than one standard error ({_in_words(loss)})."
     elif chosen != usual:
-        reason = f"Its log loss is lower than with {usual}, the default for two classes, by {_in_words(lead)}."
+        reason = (
+            f"Its log loss is lower than with {usual}, the default for two classes, by {_in_words(lead)}."
+        )
     else:
         reason = "It is the default for two classes; no other candidate is better beyond chance."
     return Recommendation(chosen, reason + _reasons_against(results, chosen, better, among), None, among)
@@ -233,7 +237,8 @@ def _reasons_against(
         changes = f" and would change {percent(share)} of predictions" if share else ""
         gain = Difference.of_nll(results[kept], results[rival])
         needed = MIN_GAIN_WITH_CHANGES if share else MIN_GAIN
-        is_small = gain.value < needed * results[kept].nll and not (of_two and rival in (UNCALIBRATED, *WITH_PRIOR))
+        is_usual = of_two and rival in (UNCALIBRATED, *WITH_PRIOR)  # for which chance alone is asked
+        is_small = gain.value < needed * results[kept].nll and not is_usual
         why = f"a gain of {needed:.0%} is needed" if is_small else "that is too uncertain"
         words += f" {rival} has a log loss lower by {_in_words(gain)}{changes}; {why}."
     for other in [name for name in lower if name not in candidates][:1]:

@@ -1,8 +1,8 @@
 """What a comparison found, in one object that the terminal, the page, the JSON output and Python show.
 
-What rows show about probabilities, before and after, is a `Finding`, as in all commands. The outcome describes
-the paired difference of the NLL, shown as "log loss", between the uncalibrated classifier and the recommended
-method or, if none is recommended, the best candidate:
+What rows show about probabilities, before and after, is a `Finding`, as in all commands. The outcome
+describes the paired difference of the NLL, shown as "log loss", between the uncalibrated classifier and the
+recommended method or, if none is recommended, the best candidate:
 
     better                 the interval of the difference lies above 0, and the finding is no miscalibration
     improved               the same, but the rows still show miscalibration
@@ -228,7 +228,7 @@ class Verdict:
 
     @property
     def headline(self) -> str:
-        """What is predicted and what happens, before and after; or what the rows show about the classifier."""
+        """What is predicted and what happens, before and after; without a method, the finding."""
         if self.chance_nll is not None:
             return (
                 f"The classifier is no better than chance on these rows: its log loss is "
@@ -242,7 +242,8 @@ class Verdict:
         if before.of_event:
             first, observed, last = rates(before.mean, before.rate, after.mean)
             was, becomes = (f"O/E {one.ratio.value:.2f}" for one in (before, after))
-            return f"P({before.name}) before: {first} for {observed} observed ({was}). After: {last} ({becomes})."
+            was = f"P({before.name}) before: {first} for {observed} observed ({was})."
+            return f"{was} After: {last} ({becomes})."
         words = self.after.gap_in_words + (f" ({_means(self.after)})" if self.changed_share > 0 else "")
         return f"Before calibration: {self.before.gap_in_words} ({_means(self.before)}); after: {words}."
 
@@ -266,7 +267,9 @@ class Verdict:
             if before == after:
                 falls = f"the log loss stays at {before} ({of_rise} for the change)"
             elif self.nll_gain.value < 0:
-                falls = f"the log loss rises from {before} to {after}, by {-self.nll_gain.value:.4f} ({of_rise})"
+                falls = (
+                    f"the log loss rises from {before} to {after}, by {-self.nll_gain.value:.4f} ({of_rise})"
+                )
             little = "which is less than one standard error" if self.few is None else f"with {self.few}"
             return f"Possibly better: {falls}, {little}; {decide}"
         change = f"{falls}; {self._calibration_error()}"

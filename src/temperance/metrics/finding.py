@@ -217,7 +217,9 @@ class Finding:
         match self.state:
             case State.REVERSED:
                 fewer = f"{'rows of ' * self.name.startswith('class ')}{self.name}"
-                return f"Higher {of} goes with fewer {fewer}. Check the columns and labels before you calibrate."
+                return (
+                    f"Higher {of} goes with fewer {fewer}. Check the columns and labels before you calibrate."
+                )
             case State.LEVEL:
                 return f"{of} is {self.direction}: {shown}."
             case State.LEVEL_AND_SPREAD:

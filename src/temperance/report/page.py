@@ -159,7 +159,7 @@ def _tiles(report: Report) -> list[Markup]:
 
 
 def _average(report: Report) -> Markup:
-    """Return the tile of O/E or, of more than two classes, of confidence minus accuracy, from the findings."""
+    """Return the tile of O/E or, of more than two classes, of confidence minus accuracy."""
     verdict = report.comparison.verdict
     findings = [verdict.before.finding, verdict.after.finding][: len(report.shown)]
     last, level = findings[-1], "95% interval"
@@ -219,7 +219,7 @@ def _interval(one: Estimate, written: Callable[[float], str], level: str = "", *
 def _methods(report: Report) -> Markup:
     """Draw the log loss of each method minus the lowest."""
     comparison = report.comparison
-    if report.comparison.verdict.is_mixed_up:
+    if comparison.verdict.is_mixed_up:
         return Markup("")
     shown = display.DifferencesDisplay.from_comparison(comparison)
     caption = (
@@ -241,7 +241,8 @@ def _automation(report: Report) -> Markup:
     """List the confidence above which few predictions are wrong, and the share of the rows above it."""
     comparison = report.comparison
     judged = comparison.judged
-    if report.comparison.verdict.is_mixed_up or judged is comparison.fitted:  # by folds, each row has another calibrator
+    # By folds, each row has another calibrator.
+    if comparison.verdict.is_mixed_up or judged is comparison.fitted:
         return Markup("")
     weights = np.ones(len(judged)) if judged.weights is None else judged.weights
     rows = []
@@ -325,7 +326,7 @@ def _by_group(report: Report) -> Markup:
     """Draw the gap per value of `by`, with the recommended method."""
     comparison = report.comparison
     scores = comparison.results[comparison.recommended].scores
-    if report.comparison.verdict.is_mixed_up or scores.by_group is None:
+    if comparison.verdict.is_mixed_up or scores.by_group is None:
         return Markup("")
     head, rows = scores.by_group.table()
     listed = table(head, rows[:MAX_DRAWN_VALUES], "Calibration by group; gaps in points")
@@ -430,10 +431,13 @@ _MEANINGS = {
     **{metric.label: metric.help for metric in METRICS.values() if metric.in_report},
     "confidence": "the probability of the predicted class",
     "prediction": "the class with the highest probability",
-    "temperature T": "the number by which logits are divided: above 1 if the classifier is overconfident",
+    "temperature T": "the number by which logits are divided: above 1 if predictions are too extreme",
     "log entropy": "uncertainty of a row: 0 if all classes are equally likely, very low if one is certain",
-    "gain that matters": "a log loss lower by at least 1% and two standard errors; 2% if predictions change",
     UNCALIBRATED: "the classifier as it is",
+}
+_OF_TWO = {"O/E": "observed over expected: the frequency of a class over its mean probability"}
+_OF_MORE = {
+    "gain that matters": "a log loss lower by at least 1% and two standard errors; 2% if predictions change"
 }
 
 _VARIANTS = {
@@ -444,7 +448,7 @@ _VARIANTS = {
 
 def _glossary(report: Report) -> Markup:
     """List the terms on the page, and its methods by their keys; one class can have several methods."""
-    words = dict(_MEANINGS)
+    words = _MEANINGS | (_OF_TWO if report.n_classes == 2 else _OF_MORE)
     for key in report.comparison.results:
         if key in CALIBRATORS:
             summary = CALIBRATORS[key].summary
