@@ -176,7 +176,7 @@ def _of_two_classes(
             f"Its log loss is lower than with {usual}, the default for two classes, by {_in_words(lead)}."
         )
     else:
-        reason = "It is the default for two classes; no other candidate is better beyond chance."
+        reason = "It is the default for two classes; no other candidate is better by a gain that matters."
     return Recommendation(chosen, reason + _reasons_against(results, chosen, better, among), None, among)
 
 

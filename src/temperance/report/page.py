@@ -46,7 +46,7 @@ SYMBOLS = {
     Outcome.NO_DIFFERENCE: "=",
     Outcome.WORSE: "\N{MULTIPLICATION X}",
     Outcome.CHANCE: "!",
-    Outcome.REVERSED: "!",
+    Outcome.REVERSED: "\N{RIGHTWARDS ARROW OVER LEFTWARDS ARROW}",
 }
 """Symbols beside the word: colour alone does not reach every reader, nor every printer."""
 
@@ -144,9 +144,11 @@ def _tiles(report: Report) -> list[Markup]:
     ece = [one.scores["ece"] for one in results]
     calibration_error = _interval(ece[-1], "{:.2%}".format, level, bound=True)
     log_loss = f"Lower by {gain.value:.4f}; {_interval(gain, '{:.4f}'.format, level)}"
+    rise = Estimate(-gain.value, -gain.high, -gain.low)
+    interval = _interval(rise, _signed, level)
+    if gain.value < 0:
+        log_loss = f"Change: {_signed(rise.value)}; {interval}"
     if len(results) == 1:
-        rise = Estimate(-gain.value, -gain.high, -gain.low)
-        interval = _interval(rise, _signed, level)
         best = f"Best candidate, {verdict.tried}: {_signed(rise.value)}; {interval}"
         log_loss = "No method was tried." if verdict.tried is None else best
     elif of_ece.low <= 0 <= of_ece.high:
@@ -435,7 +437,10 @@ _MEANINGS = {
     "log entropy": "uncertainty of a row: 0 if all classes are equally likely, very low if one is certain",
     UNCALIBRATED: "the classifier as it is",
 }
-_OF_TWO = {"O/E": "observed over expected: the frequency of a class over its mean probability"}
+_OF_TWO = {
+    "O/E": "observed over expected: the frequency of a class over its mean probability",
+    "gain that matters": "a log loss lower by one standard error; of other methods, by 1% and two",
+}
 _OF_MORE = {
     "gain that matters": "a log loss lower by at least 1% and two standard errors; 2% if predictions change"
 }
