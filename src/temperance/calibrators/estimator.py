@@ -786,17 +786,13 @@ def estimate(value: float, error: Vector | float | None) -> str:
 
 def confidence_in_words(temperature: float, n_classes: int) -> str:
     """Say what a single temperature means: of two classes, for the probability of either."""
-    over, under, neither = (
-        ("predictions are too extreme", "predictions are not extreme enough", "no change on average")
-        if n_classes == 2
-        else (
-            "the classifier is overconfident",
-            "the classifier is underconfident",
-            "the classifier is neither over- nor underconfident on average",
-        )
-    )
+    over, under = "the classifier is overconfident; its", "the classifier is underconfident; its"
+    neither = "the classifier is neither over- nor underconfident on average"
+    if n_classes == 2:
+        over, under = "predictions are too extreme; the", "predictions are not extreme enough; the"
+        neither = "the logits have the right scale on average"
     if temperature > 1.005:
-        return f"{over}; logits are {temperature:.3g} times too large"
+        return f"{over} logits are {temperature:.3g} times too large"
     if temperature < 0.995:
-        return f"{under}; logits are {1 / temperature:.3g} times too small"
+        return f"{under} logits are {1 / temperature:.3g} times too small"
     return neither
