@@ -39,7 +39,7 @@ def test_ts_gives_the_direction_and_size_of_the_miscalibration():
 
 
 def test_of_two_classes_a_temperature_does_not_say_overconfident():
-    """A rare class whose probabilities are too extreme is predicted too rarely: the opposite of overconfident."""
+    """A rare class whose probabilities are too extreme is predicted too rarely."""
     task = simulate(500, 2)
     calibrator = TemperatureScaling().fit(task.logits, task.labels)
     for temperature, words in (

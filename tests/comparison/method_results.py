@@ -17,10 +17,9 @@ def finding(state=State.NONE, *, p_value=0.5, mean=0.02, rate=0.02, n_classes=3,
     """Return what rows would show: about P(yes) with two classes, otherwise about the confidence."""
     of_event, ratio = n_classes == 2, rate / mean
     gap = mean - rate if of_event else said - right
-    return Finding(
-        state, p_value, p_value, 0.5, of_event, "yes", N_ROWS, mean, rate, Estimate(ratio, ratio - 0.1, ratio + 0.1),
-        Estimate(gap, gap - 0.01, gap + 0.01), Estimate(1, 0.9, 1.1), right, 0.5, int(rate * N_ROWS), True, 0,
-    )  # fmt: skip
+    shown = (Estimate(value, value - 0.01, value + 0.01) for value in (ratio, gap, 1.0))
+    p_values, counted = (p_value, p_value, 0.5), (right, 0.5, int(rate * N_ROWS), True, 0)
+    return Finding(state, *p_values, of_event, "yes", N_ROWS, mean, rate, *shown, *counted)
 
 
 def method_result(

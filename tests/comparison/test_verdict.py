@@ -31,8 +31,8 @@ def test_a_clear_gain_is_better():
         "Before calibration: overconfident by 7.0 points (mean confidence 97.0%, accuracy 90.0%); after: "
         "overconfident by 0.1 points.",
         "Better: the log loss falls from 0.4000 to 0.3500, by 0.0500 (95% interval 0.0304 to 0.0696); the "
-        "ECE falls from 7.00% to 0.40%. After calibration: No miscalibration is detectable: confidence 90.1%, "
-        "accuracy 90.0% (p = 0.50).",
+        "ECE falls from 7.00% to 0.40%. After calibration: No miscalibration is detectable: confidence "
+        "90.1%, accuracy 90.0% (p = 0.50).",
         "Before calibration: No miscalibration is detectable: confidence 97.0%, accuracy 90.0% (p = 0.50).",
         "All predictions stay the same.",
     )
@@ -56,9 +56,19 @@ def test_the_headline_has_the_gap_with_its_sign(said, words):
 @pytest.mark.parametrize(
     ("state", "p_value", "outcome", "words"),
     [
-        ("none", 0.2, "better", "No miscalibration is detectable: confidence 90.1%, accuracy 90.0% (p = 0.20)."),
+        (
+            "none",
+            0.2,
+            "better",
+            "No miscalibration is detectable: confidence 90.1%, accuracy 90.0% (p = 0.20).",
+        ),
         ("too few", 0.2, "better", "Too few rows to tell: confidence 90.1%, accuracy 90.0% (p = 0.20)."),
-        ("gap", 1e-9, "improved", "Overconfident by 0.1 points (-0.9 to 1.1): confidence 90.1%, accuracy 90.0%."),
+        (
+            "gap",
+            1e-9,
+            "improved",
+            "Overconfident by 0.1 points (-0.9 to 1.1): confidence 90.1%, accuracy 90.0%.",
+        ),
     ],
 )
 def test_nothing_is_better_without_reserve_if_the_test_still_rejects(state, p_value, outcome, words):
@@ -67,7 +77,9 @@ def test_nothing_is_better_without_reserve_if_the_test_still_rejects(state, p_va
     assert (verdict.outcome, verdict.p_value) == (outcome, p_value)
     assert verdict.answer[-1].startswith(f"{outcome.capitalize()}: the log loss falls")
     assert verdict.answer[-1].endswith(f"After calibration: {words}")
-    left = verdict_of("none", none=result(0.4, state=State(state), p_value=p_value), ts=result(0.41, noise=0.02))
+    left = verdict_of(
+        "none", none=result(0.4, state=State(state), p_value=p_value), ts=result(0.41, noise=0.02)
+    )
     assert (left.headline, left.p_value) == (str(left.before.finding), p_value)
 
 
@@ -83,18 +95,23 @@ def test_of_two_classes_the_averages_are_the_headline():
     after = two(0.1, mean=0.0243, rate=0.0253)
     verdict = verdict_of("bayes-bias", none=before, **{"bayes-bias": after})
     assert verdict.headline == "P(yes) before: 1.62% for 2.53% observed (O/E 1.56). After: 2.43% (O/E 1.04)."
-    assert verdict.remaining_in_words.startswith("After calibration: No miscalibration is detectable: P(yes) 2.4")
+    assert verdict.remaining_in_words.startswith(
+        "After calibration: No miscalibration is detectable: P(yes) 2.4"
+    )
     assert "Before calibration: P(yes) is too low: 1.62% on average, 2.53% observed" in verdict.notes[0]
     assert "confident" not in str(verdict)
     alone = verdict_of("none", none=before, **{"bayes-bias": two(0.11)})
-    assert alone.headline == "P(yes) is too low: 1.62% on average, 2.53% observed (O/E 1.56, 1.46 to 1.66)."
+    assert alone.headline == "P(yes) is too low: 1.62% on average, 2.53% observed (O/E 1.56, 1.55 to 1.57)."
     assert "confident" not in str(alone)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_reversed_columns_are_the_headline_whatever_is_gained(n_classes):
     before = result(2.0, n_classes=n_classes, state=State.REVERSED, p_value=0.0)
-    methods = {"none": before, "bayes-bias": result(0.1, n_classes=n_classes, changed_share=0.99, right=0.977)}
+    methods = {
+        "none": before,
+        "bayes-bias": result(0.1, n_classes=n_classes, changed_share=0.99, right=0.977),
+    }
     found = recommend(methods)
     verdict = give_verdict(methods, found, keeps_class=False)
     assert (found.method, verdict.outcome) == ("none", "reversed")
@@ -106,10 +123,14 @@ def test_reversed_columns_are_the_headline_whatever_is_gained(n_classes):
 @pytest.mark.parametrize(
     ("nll", "few", "words"),
     [
-        (0.395, None, "falls from 0.4000 to 0.3950, by 0.0050 (95% interval -0.0146 to 0.0246), which is less"),
-        (0.405, None, "rises from 0.4000 to 0.4050, by 0.0050 (95% interval -0.0146 to 0.0246), which is less"),
-        (0.40001, None, "stays at 0.4000 (95% interval -0.0196 to 0.0196 for the change), which is less"),
-        (0.5, "4 rows of class yes", "rises from 0.4000 to 0.5000, by 0.1000 (95% interval 0.0804 to 0.1196), with 4"),
+        (0.395, None, "falls from 0.4000 to 0.3950, by 0.0050 (95% interval -0.0146 to 0.0246), which"),
+        (0.405, None, "rises from 0.4000 to 0.4050, by 0.0050 (95% interval -0.0146 to 0.0246), which"),
+        (0.40001, None, "stays at 0.4000 (95% interval -0.0196 to 0.0196 for the change), which is"),
+        (
+            0.5,
+            "4 rows of class yes",
+            "rises from 0.4000 to 0.5000, by 0.1000 (95% interval 0.0804 to 0.1196)",
+        ),
     ],
 )
 def test_a_recommended_method_is_possibly_better_and_never_worse_nor_the_same(nll, few, words):
@@ -117,6 +138,7 @@ def test_a_recommended_method_is_possibly_better_and_never_worse_nor_the_same(nl
     verdict = give_verdict(methods, Recommendation("bayes-bias", "", few=few), keeps_class=False)
     assert (verdict.advice, verdict.outcome) == ("Calibrate with bayes-bias.", "possibly better")
     assert f"Possibly better: the log loss {words}" in verdict.gain_in_words
+    assert (f", with {few}; more" in verdict.gain_in_words) == (few is not None)
 
 
 def test_the_choice_on_these_rows_is_told():

@@ -110,12 +110,12 @@ def recommend(
         reason = f"No method has a lower log loss than the class frequencies, {chance:.4f}."
         return Recommendation(UNCALIBRATED, reason, None, among, chance)
     simplest_first = sorted(among, key=lambda name: (results[name].n_parameters, results[name].nll))
-    if own.scores.n_classes == 2 and not (rows is not None and rows.positions):
-        answers = [name for name in WITH_PRIOR if name in among]
-        if answers:
-            return _of_two_classes(results, answers, simplest_first, _few(rows), among)
-    keeping = [name for name in simplest_first if not results[name].changes_decisions]
-    changing = [name for name in simplest_first if results[name].changes_decisions]
+    of_two = own.scores.n_classes == 2 and not (rows is not None and rows.positions)
+    answers = [name for name in WITH_PRIOR if name in among]
+    if of_two and answers:
+        return _of_two_classes(results, answers, simplest_first, _few(rows), among)
+    keeping = [name for name in simplest_first if of_two or not results[name].changes_decisions]
+    changing = [name for name in simplest_first if name not in keeping]
     methods = [name for name in keeping if name != UNCALIBRATED]
     usual = DEFAULT if DEFAULT in methods else next(iter(methods), UNCALIBRATED)
 
