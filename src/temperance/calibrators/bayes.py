@@ -52,6 +52,7 @@ from temperance.core.logit_rows import LogitRows
 from temperance.core.maps import RowMapLikelihood, increments_basis, slope_weights, slopes_of
 from temperance.core.objective import FitData, Objective, mean_and_deviation, weighted_sum
 from temperance.core.predictors import TEMPERATURE_MAX, TEMPERATURE_MIN, ByClass, Log
+from temperance.core.solution import Status
 from temperance.errors import InputError, excerpt, on_one_line, warn_user
 from temperance.formulas.bayes import SIZE, BayesianFormula
 from temperance.formulas.model import Model
@@ -405,11 +406,16 @@ def prior_blocks(design: Design, population: Population) -> list[Block]:
 def _posterior(objective: Objective, design: Design, population: Population, n_rows: int) -> Posterior:
     """Fit all blocks, or keep the prior where the logits are too large for any temperature and map."""
     blocks, start = prior_blocks(design, population), design.start(population)
-    if design.reference >= TEMPERATURE_MAX * (1 - LIMIT_MARGIN):
+    at_limit = design.reference >= TEMPERATURE_MAX * (1 - LIMIT_MARGIN)
+    if at_limit:
         warn_user(UserWarning(f"{TOO_LARGE}."))
     if design.loss_at_limit > MAX_LOSS_OF_MAP:
         return prior_alone(objective, blocks, start)
-    return maximise_evidence(objective, blocks, start, n_rows, design.level_tau)
+    posterior = maximise_evidence(objective, blocks, start, n_rows, design.level_tau)
+    if at_limit and posterior.solution.status is Status.LINE_SEARCH_FAILED:
+        # The loss has a kink where a row's T reaches the limit, and a search can end in one.
+        return replace(posterior, solution=replace(posterior.solution, status=Status.STALLED))
+    return posterior
 
 
 def _formula(posterior: Posterior, design: Design, population: Population, data: FitData) -> BayesianFormula:

@@ -106,7 +106,7 @@ class Output:
             return
         head, values = found.table()
         shown = [[on_one_line(cell) for cell in row] for row in values[:MAX_TABLE_VALUES]]
-        self.say(f"Calibration by {on_one_line(by)}; gaps are confidence minus accuracy, in points")
+        self.say(f"Calibration by {on_one_line(by)}; {found.about}")
         self.say(new_table(*head, rows=shown))
         if len(values) > MAX_TABLE_VALUES:
             self.say(f"{len(values) - MAX_TABLE_VALUES:,} more values: --json lists all.")

@@ -146,6 +146,8 @@ class Finding:
             gap = _confidence_gap(rows)
         else:
             slope = cox_of(p, outcome, of_class.weight, of_class.groups, CONFIDENCE).slope
+            if not np.isfinite(slope.high - slope.low):  # rows of a single group
+                slope = Estimate(slope.value, np.nan, np.nan)
         accuracy, chance = judged.mean(judged.correct), _chance(judged)
         found = cls(
             State.NONE,
@@ -164,7 +166,7 @@ class Finding:
             too_extreme=slope.value < 1 if slope.value == slope.value else test.too_extreme,
             impossible=test.impossible,
         )
-        error = float(np.sqrt(max(0.0, chance * (1 - chance)) * judged.units.one_row))
+        error = float(np.sqrt(max(chance * (1 - chance), 0.0) * judged.units.one_row))
         below_chance = not rows.positions and accuracy < chance - _BELOW_CHANCE * error
         is_reversed = below_chance or slope.high < 0
         return replace(found, state=_state(found, is_reversed, 2 * test.largest_p < LEVEL))
@@ -173,6 +175,18 @@ class Finding:
     def confidence(self) -> float:
         """The mean confidence in the top class, where it is judged."""
         return np.nan if self.of_event else self.accuracy + self.gap.value
+
+    @property
+    def is_off(self) -> bool:
+        """Whether the interval of O/E, or of confidence minus accuracy, excludes its ideal."""
+        return excludes(self.ratio, 1.0) if self.of_event else excludes(self.gap, 0.0)
+
+    @property
+    def is_few(self) -> bool:
+        """Whether the rows are too few to show whether something is off."""
+        is_narrow = max(self.gap.high - self.gap.value, self.gap.value - self.gap.low) <= VISIBLE_GAP
+        low, high = FEW if self.of_event else (-np.inf, np.inf)
+        return not (is_narrow and self.ratio.low >= low and self.ratio.high <= high)
 
     @property
     def direction(self) -> str:
@@ -198,48 +212,79 @@ class Finding:
         return f"P({self.name}) {predicted} on average, {observed} observed ({ratio})"
 
     @property
+    def spread(self) -> str:
+        """The direction of the spread in words."""
+        return "too extreme" if self.too_extreme else "not extreme enough"
+
+    @property
+    def claim(self) -> str:
+        """What is wrong, or may be, without numbers."""
+        of, may_be = f"P({self.name})", self.state is State.MAY_BE
+        match self.state:
+            case State.IMPOSSIBLE:
+                return "labels have probability 0"
+            case State.REVERSED:
+                rows = "rows of " * self.name.startswith("class ")
+                fewer = f"higher {of} goes with fewer {rows}{self.name}"
+                return fewer if self.of_event else "accuracy is below chance"
+            case State.UNCLEAR:
+                return f"{of} does not fit these rows"
+            case State.CLASS | State.FREQUENCIES:
+                return "class frequencies are off"
+        if not self.of_event:
+            if self.state is State.SPREAD:
+                return f"predictions are {self.spread}"
+            return f"{'it may be ' * may_be}{self.direction}"
+        of_spread = self.state is State.SPREAD or (may_be and not self.is_off)
+        return f"{of} {'may be' if may_be else 'is'} {self.spread if of_spread else self.direction}"
+
+    def at(self, p_value: float) -> Finding:
+        """Return the same with a p-value that also counts other tests, and so might not reject any more."""
+        return replace(self, p_value=p_value, state=self.state if p_value < LEVEL else _not_rejected(self))
+
+    @property
     def words(self) -> str:
         """The state and the numbers behind it as sentences."""
+        return self.words_in("")
+
+    def words_in(self, place: str) -> str:
+        """Return the words; `place`, such as " in West", says where it is wrong."""
         if self.state is State.IMPOSSIBLE:
-            rows = f"{self.impossible:,} row{'s have' if self.impossible != 1 else ' has'}"
-            return f"{rows} a label of probability 0."
-        return self._of_event() if self.of_event else self._of_classes()
+            rows, have = ("row", "has") if self.impossible == 1 else ("rows", "have")
+            return f"{self.impossible:,} {rows}{place} {have} a label of probability 0."
+        return self._of_event(place) if self.of_event else self._of_classes(place)
 
     def __str__(self) -> str:
         return self.words
 
-    def _of_event(self) -> str:
-        of, shown, p = f"P({self.name})", self.frequencies, p_in_words(self.p_value)
+    def _of_event(self, place: str) -> str:
+        shown, p = self.frequencies, p_in_words(self.p_value)
+        wrong = f"{capital(self.claim)}{place}"
         predicted, observed = rates(self.mean, self.rate)
         ratio, slope = ratio_in_words(self.ratio), f"slope {self.slope.value:.2f}"
         slope_ends = _ends(self.slope, 2)
-        spread = "too extreme" if self.too_extreme else "not extreme enough"
         match self.state:
             case State.REVERSED:
-                fewer = f"{'rows of ' * self.name.startswith('class ')}{self.name}"
-                return (
-                    f"Higher {of} goes with fewer {fewer}. Check the columns and labels before you calibrate."
-                )
+                return f"{wrong}. Check the columns and labels before you calibrate."
             case State.LEVEL:
-                return f"{of} is {self.direction}: {shown}."
+                return f"{wrong}: {shown}."
             case State.LEVEL_AND_SPREAD:
-                return f"{of} is {self.direction}: {shown}. It is also {spread} ({slope}, {slope_ends})."
+                return f"{wrong}: {shown}. It is also {self.spread} ({slope}, {slope_ends})."
             case State.SPREAD:
                 fits = f"On average it fits: {predicted}, {observed} observed ({ratio})."
-                return f"{of} is {spread}: {slope} ({slope_ends}). {fits}"
+                return f"{wrong}: {slope} ({slope_ends}). {fits}"
             case State.UNCLEAR:
-                return f"{of} does not fit these rows ({p}), but they do not show how: {shown}."
+                return f"{wrong} ({p}), but they do not show how: {shown}."
             case State.MAY_BE:
-                not_confirmed = f"Average and spread together do not confirm it ({p})."
-                if excludes(self.ratio, 1.0):
-                    return f"{of} may be {self.direction}: {shown}. {not_confirmed}"
-                return f"{of} may be {spread}: {slope} ({slope_ends}). {not_confirmed}"
+                seen = shown if self.is_off else f"{slope} ({slope_ends})"
+                return f"{wrong}: {seen}. Average and spread together do not confirm it ({p})."
             case State.TOO_FEW:
                 counted = f"{self.events:,} of {self.n_rows:,} observed"
-                return f"Too few rows to tell: {of} {percent(self.mean)} on average, {counted} ({ratio})."
-        return f"No miscalibration is detectable: {of} {shown[:-1]}; {p})."
+                of = f"P({self.name}) {percent(self.mean)}"
+                return f"Too few rows to tell: {of} on average, {counted} ({ratio})."
+        return f"No miscalibration is detectable: P({self.name}) {shown[:-1]}; {p})."
 
-    def _of_classes(self) -> str:
+    def _of_classes(self, place: str) -> str:
         confidence, accuracy = rates(self.confidence, self.accuracy)
         both, p = self.averages, p_in_words(self.p_value)
         side = "rarely" if self.ratio.value > 1 else "often"
@@ -247,23 +292,23 @@ class Finding:
         match self.state:
             case State.REVERSED:
                 return (
-                    f"The accuracy, {accuracy}, is below chance, {percent(self.chance)}. Check the labels "
-                    "and the order of the columns before you calibrate."
+                    f"The accuracy{place}, {accuracy}, is below chance, {percent(self.chance)}. Check the "
+                    "labels and the order of the columns before you calibrate."
                 )
             case State.GAP | State.GAP_AND_CLASS:
-                off = f"{self.direction.capitalize()} by {points_in_words(self.gap)}: {both}."
-                return f"{off} {_capital(of_class)}" if self.state is State.GAP_AND_CLASS else off
+                off = f"{self.direction.capitalize()}{place} by {points_in_words(self.gap)}: {both}."
+                return f"{off} {capital(of_class)}" if self.state is State.GAP_AND_CLASS else off
             case State.CLASS:
-                return f"On average confidence fits ({confidence}, {accuracy}), but {of_class}"
+                return f"On average confidence fits{place} ({confidence}, {accuracy}), but {of_class}"
             case State.FREQUENCIES:
                 predicted, observed = rates(self.mean, self.rate)
                 return (
-                    f"Class frequencies are off together ({p}); no single class stands out. Largest: "
-                    f"{self.name}, {predicted} for {observed}."
+                    f"Class frequencies are off together{place} ({p}); no single class stands out. "
+                    f"Largest: {self.name}, {predicted} for {observed}."
                 )
             case State.SPREAD:
-                spread = "too extreme" if self.too_extreme else "not extreme enough"
-                return f"Predictions are {spread} ({p}), though confidence fits on average: {both}."
+                wrong = f"{capital(self.claim)}{place} ({p})"
+                return f"{wrong}, though confidence fits on average: {both}."
             case State.MAY_BE:
                 return (
                     f"It may be {self.direction}, by {points_in_words(self.gap)}; the test of classes and "
@@ -291,6 +336,8 @@ def p_in_words(p: float) -> str:
     >>> p_in_words(0.0304), p_in_words(0.000304), p_in_words(0.54)
     ('p = 0.030', 'p < 0.001', 'p = 0.54')
     """
+    if p != p:
+        return "p unknown"
     if p < 0.001:
         return "p < 0.001"
     return f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
@@ -330,7 +377,8 @@ def _ends(interval: Estimate, decimals: int) -> str:
     return f"{interval.low:.{decimals}f} to {interval.high:.{decimals}f}"
 
 
-def _capital(sentence: str) -> str:
+def capital(sentence: str) -> str:
+    """Return a sentence that begins with a capital letter."""
     return sentence[:1].upper() + sentence[1:]
 
 
@@ -372,21 +420,22 @@ def _state(found: Finding, is_reversed: bool, is_named: bool) -> State:
         return State.REVERSED
     if found.impossible:
         return State.IMPOSSIBLE
+    off = found.is_off
     if found.of_event:
-        off, more = excludes(found.ratio, 1.0), excludes(found.slope, 1.0)
-        states = State.LEVEL_AND_SPREAD, State.LEVEL, State.SPREAD
+        more, states = excludes(found.slope, 1.0), (State.LEVEL_AND_SPREAD, State.LEVEL, State.SPREAD)
     else:
-        off, more = excludes(found.gap, 0.0), is_named
-        states = State.GAP_AND_CLASS, State.GAP, State.CLASS
+        more, states = is_named, (State.GAP_AND_CLASS, State.GAP, State.CLASS)
     if rejects and (off or more):
         return states[0] if off and more else states[1] if off else states[2]
-    if rejects:
-        if found.of_event:
-            return State.UNCLEAR
-        return State.FREQUENCIES if found.level_p < LEVEL else State.SPREAD
-    if off or (found.of_event and more):
+    if not rejects:
+        return _not_rejected(found)
+    if found.of_event:
+        return State.UNCLEAR
+    return State.FREQUENCIES if found.level_p < LEVEL else State.SPREAD
+
+
+def _not_rejected(found: Finding) -> State:
+    """Return the first state that applies if the test does not reject."""
+    if found.is_off or (found.of_event and excludes(found.slope, 1.0)):
         return State.MAY_BE
-    is_narrow = max(found.gap.high - found.gap.value, found.gap.value - found.gap.low) <= VISIBLE_GAP
-    low, high = FEW if found.of_event else (-np.inf, np.inf)
-    is_known = is_narrow and found.ratio.low >= low and found.ratio.high <= high
-    return State.NONE if is_known else State.TOO_FEW
+    return State.TOO_FEW if found.is_few else State.NONE

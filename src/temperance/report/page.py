@@ -325,13 +325,13 @@ def _class_reliability(report: Report) -> Markup:
 
 
 def _by_group(report: Report) -> Markup:
-    """Draw the gap per value of `by`, with the recommended method."""
+    """Draw calibration per value of `by`, with the recommended method."""
     comparison = report.comparison
     scores = comparison.results[comparison.recommended].scores
     if comparison.verdict.is_mixed_up or scores.by_group is None:
         return Markup("")
     head, rows = scores.by_group.table()
-    listed = table(head, rows[:MAX_DRAWN_VALUES], "Calibration by group; gaps in points")
+    listed = table(head, rows[:MAX_DRAWN_VALUES], f"Calibration by group; {scores.by_group.about}")
     return figure("gaps", display.GapsDisplay.from_evaluation(scores).chart()) + listed
 
 
