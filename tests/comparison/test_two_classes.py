@@ -59,7 +59,8 @@ def test_swapped_columns_are_the_headline_and_nothing_is_recommended(margins):
     assert judged.slope.value == pytest.approx(-straight.slope.value, rel=1e-6)
     assert found.verdict.answer == (
         "Check the labels and the order of the columns.",
-        "Higher P(class 1) goes with fewer rows of class 1. Check the columns and labels before you calibrate.",
+        "Higher P(class 1) goes with fewer rows of class 1. Check the columns and labels before you "
+        "calibrate.",
     )
     assert evaluate(expit(-test), of_test, draws=20).finding.words == found.verdict.headline
 

@@ -85,7 +85,7 @@ def fit(
     from temperance.core.logit_rows import calling_at_each_pass
     from temperance.data import RowFile
     from temperance.files import sha256
-    from temperance.metrics.finding import State
+    from temperance.metrics.finding import State, rates
 
     opened, why = None, ""
     if method is None:
@@ -123,7 +123,9 @@ def fit(
     if before.state is State.REVERSED:
         tell_user("warning", f"{before} No calibrator mends them.")
     if after is not None:
-        output.say(on_one_line(f"After, on the rows of the fit: {after.averages}."))
+        mean, rate = rates(after.mean, after.rate)
+        told = f"P({after.name}) {mean} on average, {rate} observed"
+        output.say(on_one_line(f"After, on the rows of the fit: {told}."))
     if details:
         output.say(f"\n{details_of(load(out))}\n", wrap=False)
     output.say(f"Saved to {on_one_line(out)}. Details: {command_line('show', out)}", wrap=False)

@@ -1,17 +1,8 @@
 """What a comparison found, in one object that the terminal, the page, the JSON output and Python show.
 
-What rows show about probabilities, before and after, is a `Finding`, as in all commands. The outcome
+What rows show about probabilities, before and after, is a `Finding`, as in all commands. The `Outcome`
 describes the paired difference of the NLL, shown as "log loss", between the uncalibrated classifier and the
-recommended method or, if none is recommended, the best candidate:
-
-    better                 the interval of the difference lies above 0, and the finding is no miscalibration
-    improved               the same, but the rows still show miscalibration
-    probably better        the difference is above one standard error, but its interval includes 0
-    possibly better        neither; the method, which has a prior, is recommended all the same
-    no difference          no method is recommended, since these rows show no gain, or none that matters
-    worse                  no method is recommended, and the interval of the best one lies below 0
-    no better than chance  no method beats the frequencies of the labels
-    reversed               higher probabilities go with fewer labels: columns or labels are mixed up
+recommended method or, if none is recommended, the best candidate.
 
 Where a classifier is calibrated no method is better, and the words must not say so more often than intervals
 miss on one side.

@@ -202,16 +202,6 @@ class Finding:
         return f"{predicted} on average, {observed} observed ({ratio_in_words(self.ratio)})"
 
     @property
-    def averages(self) -> str:
-        """What is predicted on average and what was observed, without a judgement."""
-        if not self.of_event:
-            confidence, accuracy = rates(self.confidence, self.accuracy)
-            return f"confidence {confidence}, accuracy {accuracy}"
-        predicted, observed = rates(self.mean, self.rate)
-        ratio = f"O/E {self.ratio.value:.2f}"
-        return f"P({self.name}) {predicted} on average, {observed} observed ({ratio})"
-
-    @property
     def spread(self) -> str:
         """The direction of the spread in words."""
         return "too extreme" if self.too_extreme else "not extreme enough"
@@ -286,7 +276,7 @@ class Finding:
 
     def _of_classes(self, place: str) -> str:
         confidence, accuracy = rates(self.confidence, self.accuracy)
-        both, p = self.averages, p_in_words(self.p_value)
+        both, p = f"confidence {confidence}, accuracy {accuracy}", p_in_words(self.p_value)
         side = "rarely" if self.ratio.value > 1 else "often"
         of_class = f"{self.name} is predicted too {side}: {self.frequencies}."
         match self.state:
