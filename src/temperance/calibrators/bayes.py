@@ -215,7 +215,10 @@ class BayesianTemperatureScaling(Calibrator):
         formula = "p = E softmax(-map(-log softmax(z / T0)) T0 / T), log T = b + w . phi"
         formula += " + v[class]" * (shift.size > 0)
         errors = self.standard_errors_.get("coefficients")
-        lines = [formula, f"T0 = {self.reference_:.4g}: {confidence_in_words(self.reference_)}"]
+        lines = [
+            formula,
+            f"T0 = {self.reference_:.4g}: {confidence_in_words(self.reference_, self.n_classes_)}",
+        ]
         if errors is not None:
             ends = self.coefficients_[0] + 1.96 * errors[0] * np.array([-1, 1])
             low, high = np.exp(np.clip(ends, *np.log(self.temperature_limits_)))
