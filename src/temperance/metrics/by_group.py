@@ -311,7 +311,7 @@ def _common_bias(rows: Predictions) -> Vector:
     share = rows.weight / rows.total
     rate = np.bincount(rows.labels, share, n_classes)
     rate = np.maximum(rate, float(share @ share) / 2)  # a class without labels has half a row
-    rate /= rate.sum()
+    rate = rate / rate.sum()
     bias = np.zeros(n_classes)
     for _ in range(_MAX_STEPS):
         mean, products = np.zeros(n_classes), np.zeros((n_classes, n_classes))
