@@ -179,7 +179,7 @@ def compare(
     settings = {"bins": bins, "confidence": confidence, "draws": draws, "random_state": random_state}
     comparison = Comparison(
         results,
-        recommend(results, candidates, test.labels),
+        recommend(results, candidates, test),
         evaluated_on,
         val,
         test,

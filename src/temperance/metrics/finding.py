@@ -8,8 +8,8 @@ Only the one test (`metrics.one_test`) at the level of 5% says "miscalibrated". 
 wrong: an interval that excludes its ideal while the test does not reject is "may be". The states are tried in
 this order:
 
-    impossible     labels have probability 0
     reversed       p < 0.05, and the slope is below 0, or the accuracy below chance: columns are mixed up
+    impossible     labels have probability 0
     level, spread  p < 0.05, and the interval of O/E excludes 1, or that of the slope, or both
     gap, class     with several classes: confidence is not accuracy, or one class is not as frequent as said
     frequencies    with several classes: their frequencies are off together, no single one stands out
@@ -29,8 +29,8 @@ from typing import Any
 
 import numpy as np
 
-from temperance.errors import on_one_line, percent
-from temperance.inputs.labels import Names
+from temperance.errors import percent
+from temperance.inputs.labels import class_in_words
 from temperance.metrics.calibration_tests import LEVEL, cox_of
 from temperance.metrics.intervals import Estimate, mean_interval, without_nan
 from temperance.metrics.one_test import Design, one_test
@@ -140,7 +140,8 @@ class Finding:
         outcome = of_class.labels.astype(np.float64)
         p = of_class.probs[:, 1].astype(np.float64)
         mean, slope, gap = of_class.mean(p), _NO_ESTIMATE, _gap(of_class)
-        ratio = Estimate(*(1 - end / mean if mean > 0 else np.nan for end in (gap.value, gap.high, gap.low)))
+        ends = gap.value, gap.high, gap.low  # no class has a frequency below 0
+        ratio = Estimate(*(float(np.maximum(0.0, 1 - end / mean)) if mean > 0 else np.nan for end in ends))
         if event is None:
             gap = _confidence_gap(rows)
         else:
@@ -213,7 +214,8 @@ class Finding:
             case State.IMPOSSIBLE:
                 return "labels have probability 0"
             case State.REVERSED:
-                fewer = f"higher {of} goes with fewer {self.name}"
+                rows = "rows of " * self.name.startswith("class ")
+                fewer = f"higher {of} goes with fewer {rows}{self.name}"
                 return fewer if self.of_event else "accuracy is below chance"
             case State.UNCLEAR:
                 return f"{of} does not fit these rows"
@@ -369,12 +371,6 @@ def capital(sentence: str) -> str:
     return sentence[:1].upper() + sentence[1:]
 
 
-def class_in_words(column: int, names: Names | None) -> str:
-    """Return the name of a class: "class 3" in a sentence, where "3" would be a number."""
-    name = str(column if names is None else names[column])
-    return f"class {name}" if name.isdecimal() else on_one_line(name)
-
-
 def _gap(rows: Predictions) -> Estimate:
     """Return the mean probability of the second class minus its rate, with a pseudo-error in the interval."""
     p, wrong = rows.probs[:, 1].astype(np.float64), rows.pseudo_error
@@ -402,12 +398,13 @@ def excludes(interval: Estimate, ideal: float) -> bool:
 
 def _state(found: Finding, is_reversed: bool, is_named: bool) -> State:
     """Return the first state that applies; `is_named` says whether one class of several is off."""
+    rejects = found.p_value < LEVEL
+    if rejects and is_reversed:
+        return State.REVERSED
     if found.impossible:
         return State.IMPOSSIBLE
-    if not found.p_value < LEVEL:
+    if not rejects:
         return _not_rejected(found)
-    if is_reversed:
-        return State.REVERSED
     off = found.is_off
     if found.of_event:
         more, states = excludes(found.slope, 1.0), (State.LEVEL_AND_SPREAD, State.LEVEL, State.SPREAD)
