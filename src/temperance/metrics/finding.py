@@ -203,12 +203,12 @@ class Finding:
 
     @property
     def spread(self) -> str:
-        """The direction of the spread in words."""
+        """The direction of the spread, as a phrase."""
         return "too extreme" if self.too_extreme else "not extreme enough"
 
     @property
     def claim(self) -> str:
-        """What is wrong, or may be, without numbers."""
+        """What is wrong, or might be, without numbers."""
         of, may_be = f"P({self.name})", self.state is State.MAY_BE
         match self.state:
             case State.IMPOSSIBLE:

@@ -394,7 +394,7 @@ class _Spread:
         return cls(rows, weight, column, residuals, inverse, inverse @ with_spread, own >= 2)
 
     def joint(self, design: Design | None) -> tuple[float, float]:
-        """Return chi-squared of all columns and its degrees of freedom, 0 if fewer than two can be judged."""
+        """Return chi-squared of all columns, and its degrees of freedom: 0 where it cannot be computed."""
         if not self.can_be_joint:
             return 0.0, 0.0
         return quadratic(self.residuals, self.inverse, self.rows.groups, design)

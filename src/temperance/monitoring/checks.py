@@ -366,8 +366,8 @@ def check(
     by_group = None
     if by is not None:
         rows = check_rows(probs, columns, weights, groups=together, by=beside.by, min_groups=1)
-        about = {"names": names, "positive": event, "positions": limits.of_positions}
-        by_group = calibration_by_group(replace(rows, **about))
+        positions = limits.of_positions
+        by_group = calibration_by_group(replace(rows, names=names, positive=event, positions=positions))
     with open_history(history) as past:
         for record in past.records:
             _check_same(pending, record, past.path)
