@@ -300,7 +300,7 @@ def read_model(content: Json, method: Method, options: Mapping[str, Any]) -> Mod
 
 
 def _automation(read: Json, content: Json) -> Automation:
-    absent = {"threshold": None, "error": None, "bound": None}
+    absent: Json = {"threshold": None, "error": None, "bound": None}
     rule = Automation(**absent | read, class_names=content.get("class_names"))
     if rule.positive is not None:
         check_count(rule.positive, "automation.positive", 0, content["classes"] - 1)

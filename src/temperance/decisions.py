@@ -186,8 +186,8 @@ def automate(
     )
     n_classes = rows.probs.shape[1]
     names = names_of(probs, classes, n_classes)
-    about = {"labels": rows.labels, "weight": rows.weight, "groups": rows.groups}
-    promise = {"max_error": float(max_error), "delta": float(delta), "class_names": names}
+    about: dict[str, Any] = {"labels": rows.labels, "weight": rows.weight, "groups": rows.groups}
+    promise: dict[str, Any] = {"max_error": float(max_error), "delta": float(delta), "class_names": names}
     if positive is not None:
         column = check_class("positive", positive, names, n_classes)
         score, wrong = rows.probs[:, column], (rows.labels != column).astype(np.float64)
