@@ -103,7 +103,7 @@ FIRST = {
 }  # fmt: skip
 
 # Two classes by value: kind, share of each value, shift of its log-odds, rows, and how often 0.3.0 named any.
-# Expected: any value is named, the last one is, the values differ, each at a level of 5%; either, at half of it.
+# Expected: any value is named, the last is, the values differ, each at a level of 5%; either, at half of it.
 FOUR = [0.5, 0.241, 0.15, 0.109]
 SPREAD_OUT = (0.25 * ndtri((np.arange(20) + 0.5) / 20)).tolist()
 BY_VALUE = {
