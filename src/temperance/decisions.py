@@ -47,6 +47,8 @@ of the frequency of the rare class; the advice is a quarter. With more classes t
 
 **Costs.** The decision of least expected cost, see `formulas.automation`. The interval of what decisions have
 cost includes a pseudo-error (see `metrics.intervals`), since rare, dear errors can be missing in the rows.
+With groups it is a whole group: where one in thirty fails as a whole, twenty show neither the errors nor that
+they come together.
 
 References
 ----------
@@ -514,7 +516,7 @@ def evaluate_costs(
     pseudo = _pseudo_error(rows, decisions, matrix)
     shares = np.bincount(decisions, rows.weight, matrix.shape[1]) / rows.total
     return CostEvaluation(
-        mean_interval(realised, rows.weight, *limits, pseudo, rows.groups),
+        mean_interval(realised, rows.weight, *limits, pseudo, rows.groups, whole_groups=True),
         mean_interval(expected, rows.weight, *limits, groups=rows.groups),
         tuple(shares.tolist()),
     )
