@@ -76,8 +76,8 @@ class Baseline:
     Attributes
     ----------
     rows : int
-        How many rows quantiles, counts and `mean_entropy` describe: a sample of at most 4,096 rows of positive
-        weight. All other means are of all rows of the fit; in files of version 2, of the sample.
+        How many rows quantiles, counts and `mean_entropy` describe: a sample of at most 4,096 rows of
+        positive weight. Other means are of all rows of the fit; in files of version 2, of the sample.
     effective_rows : float
         (sum of weights)^2 / sum of squared weights; `rows` if all weights are equal. With groups, how many
         independent rows would determine the mean of confidence minus accuracy equally well.

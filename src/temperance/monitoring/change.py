@@ -1,8 +1,8 @@
 """What checks show: gaps, what has changed, what to do about it, and with how many labels.
 
 An alarm stays valid however often one looks, and that takes rows. Until then there is a reason to watch the
-calibrator: a mean residual of the last check, or of the last three together, is outside its allowed range, and
-differs from that of the fit by more than three standard errors, of these rows and of the fit together.
+calibrator: a mean residual of the last check, or of the last three together, is outside its allowed range,
+and differs from that of the fit by more than three standard errors, of these rows and of the fit together.
 
 What has changed is estimated from sums over labelled rows.
 
@@ -225,7 +225,7 @@ def gap_of(checks: Sequence[Record], limits: Limits) -> Gap:
         if told.any() and not told[i]:
             i = int(np.argmax(np.where(told, difference, -1.0)))
     column, gap = int(limits.columns[i]), sums.gap_of(i)
-    predicted = (sums.confidence if column < 0 else float(sums.probabilities[column])) / sums.rows
+    predicted, observed = sums.rates_of(column)
     return Gap(
         checks=len(checks),
         name=checks[0].name,
@@ -233,7 +233,7 @@ def gap_of(checks: Sequence[Record], limits: Limits) -> Gap:
         rows=sums.rows,
         column=None if column < 0 else column,
         predicted=predicted,
-        observed=predicted - gap.value,
+        observed=observed,
         gap=gap.value,
         low=gap.low,
         high=gap.high,

@@ -158,7 +158,7 @@ class Check:
     ('keep', 'keep', False, False)
     >>> found.sentences[0]
     'Keep. Confidence fits: 79.5% on average, 79.3% correct in 2,000 rows (gap +0.2 points, -1.4 to +1.8; allowed -2.6 to +2.9). No change beyond the tolerance.'
-    """
+    """  # noqa: E501  the sentence is on one line
 
     action: str
     groups: bool
@@ -341,8 +341,10 @@ def check(
     check_number("alpha", alpha, "between 0 and 0.5, such as 0.05", lambda a: 0 < a <= 0.5)
     model = model_of(calibrator)
     names = names_of(logits, None, model.n_classes) or model.record.class_names
-    given = model.record.positive if positive is None else check_class("positive", positive, names, model.n_classes)
-    event = judged_class(model.n_classes, given, positions=model.of_positions)
+    event = model.record.positive
+    if positive is not None:
+        event = check_class("positive", positive, names, model.n_classes)
+    event = judged_class(model.n_classes, event, positions=model.of_positions)
     allowed(model, tolerance, event)  # raises before the rows are read
     logits, from_probs = logits_for(model, logits, from_probs)
     opened = open_logits(logits, axis_of_classes(model, dim, logits))
@@ -406,7 +408,7 @@ def check(
             else sum_labelled(probs, columns, limits, share, together, at_fit),
         )
         for record in past.records:
-            _check_same(pending, record, past.path, names)
+            _check_same(pending, record, past.path, names or range(model.n_classes))
         at_hand = AtHand(model, limits, names, finding, rows, values)
         alike = [record for record in past.records if record.rows_digest == pending.rows_digest]
         if alike and (pending.name or _differ(values)):
@@ -486,7 +488,7 @@ def _digest_of_model(model: Model) -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
-def _check_same(pending: Record, record: Record, path: Path | None, names: Names | None) -> None:
+def _check_same(pending: Record, record: Record, path: Path | None, names: Sequence[Any]) -> None:
     """Raise unless a record of a history is of the same calibrator and settings."""
     n_classes = len(pending.predictions.predicted)
     if record.calibrator != pending.calibrator or len(record.predictions.predicted) != n_classes:
@@ -511,14 +513,13 @@ def _check_same(pending: Record, record: Record, path: Path | None, names: Names
                 remedy=Remedy(argument, (begun,)),
             )
     if record.edition > 1 and record.positive != pending.positive:
-        begun, found = (
-            "none" if column is None else class_in_words(column, names)
-            for column in (record.positive, pending.positive)
+        begun, value = (
+            None if column is None else names[column] for column in (record.positive, pending.positive)
         )
         raise InputError(
-            f"positive must be the same in all checks of a history: {path} began with {begun}; found {found}. "
-            "Another class needs a new history.",
-            remedy=None if record.positive is None else Remedy("positive", (names or range(record.positive + 1))[record.positive:][:1]),
+            f"positive must be the same in all checks of a history: {path} began with {begun}; found "
+            f"{value}. Another class needs a new history.",
+            remedy=None if begun is None else Remedy("positive", (begun,)),
         )
 
 
@@ -586,6 +587,8 @@ def _judge(at_hand: AtHand, pending: Record, records: Sequence[Record]) -> Check
         gaps = recent_gaps(checks, limits)
         if checks[-1] is pending:
             gaps = (_with_interval(gaps[0], at_hand), *gaps[1:])
+        if start == len(checks) - 1:
+            change = replace(change, gap=gaps[0])
     highest = max(log_e, *(record.highest_log_e for record in records))
     shift = None
     if model.log_prior_ratio is None:

@@ -117,9 +117,7 @@ def compare_repairs(
             refitted = _refitted(model, rows, values, folds)
     column, expected, mean, is_implied = implied or (None, None, None, False)
     loss = rows.mean(rows.nll)
-    return Repairs(
-        column, expected, mean, is_implied, p_value, len(values), loss, adapted, refitted, folds
-    )
+    return Repairs(column, expected, mean, is_implied, p_value, len(values), loss, adapted, refitted, folds)
 
 
 def _implied(window: LabelledSums, limits: Limits) -> tuple[int, float, float, bool] | None:

@@ -105,7 +105,7 @@ class Limits:
         return -float(self.high[i]), -float(self.low[i])
 
     def margins(self, standard_errors: float) -> Vector:
-        """Return so many standard errors for the gap, and for each of several classes the same level over all."""
+        """Return so many standard errors for the gap; for each of several classes, the same level over all."""
         number = len(self.columns) - 1
         if self.edition > 1 and number == 1:
             return np.full(2, standard_errors)
@@ -328,6 +328,12 @@ class LabelledSums(Sums):
         variance = np.maximum(self.squares - self.rows * self.means**2, 0.0) + 1
         errors: Vector = np.sqrt(variance / (self.rows + 1) / self.rows)
         return errors
+
+    def rates_of(self, column: int) -> tuple[float, float]:
+        """Return the mean probability of a class and its share of the labels; for -1 confidence and accuracy."""
+        if column < 0:
+            return self.confidence / self.rows, self.accuracy
+        return float(self.probabilities[column]) / self.rows, float(self.labels[column]) / self.rows
 
     def gap_of(self, i: int) -> Estimate:
         """Return prediction minus observation, which is the mean of residual i negated, with an interval."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from temperance.metrics.finding import State, p_in_words, rates, ratio_in_words
 from temperance.metrics.intervals import Estimate
-from temperance.monitoring.change import ADAPT, INSPECT, LABEL, REFIT, WATCH, Gap
+from temperance.monitoring.change import ADAPT, INSPECT, KEEP, LABEL, REFIT, WATCH, Gap
 from temperance.monitoring.sums import MARGIN
 
 if TYPE_CHECKING:
@@ -62,31 +62,23 @@ def _verdict(check: Check) -> str:
             "matter of calibration: check that the columns have the order of the fit, that the labels belong "
             "to these rows, and that the classifier is the same."
         )
-    if check.change is not None and check.action in (ADAPT, REFIT):
-        gap = check.change.gap
+    gap = _main_gap(check)
+    if gap is None:
+        return f"Keep the calibrator, as far as {_rows(check, check.rows)} without labels can show."
+    if check.action in (ADAPT, REFIT):
         if check.log_e < -np.log(check.alpha):
-            return f"Act: {check.action}. An earlier check raised the alarm, which remains: {_told(check, gap)}."
+            remains = "An earlier check raised the alarm, which remains"
+            return f"Act: {check.action}. {remains}. Now {_subject(check, gap)} is {_numbers(check, gap)}."
         since = f" since {gap.name or gap.date[:10]}" if gap.checks > 1 else ""
         return f"Act: {check.action}. {_subject(check, gap)} is {_side(gap)}{since}: {_numbers(check, gap)}."
     if check.action == WATCH:
-        gap = next(gap for gap in check.gaps if gap.outside)
         return f"Watch. {_subject(check, gap)} is {_side(gap)}: {_numbers(check, gap)}.{_needed(check)}"
-    if not check.labelled:
-        return f"Keep the calibrator, as far as {_rows(check, check.rows)} without labels can show."
-    return _keep(check)
-
-
-def _keep(check: Check) -> str:
-    gap, finding = check.gaps[0], check.finding
     if not check.within:
-        gap = next(gap for gap in check.gaps if not gap.within)
         return (
             f"Keep. {_subject(check, gap)} is outside its allowed range by no more than chance explains: "
             f"{_numbers(check, gap)}."
         )
-    state = finding.state if finding is not None and check.counted_before is None else None
-    if state is State.TOO_FEW:
-        gap = check.gaps[-1]
+    state = _state(check)
     what = f"{_subject(check, gap)} fits"
     if not gap.low <= 0 <= gap.high:
         verb = "may be" if state is State.MAY_BE else "is"
@@ -94,6 +86,23 @@ def _keep(check: Check) -> str:
     elif state is State.TOO_FEW and gap.checks == 1:
         what = f"Too few rows to tell whether {what}"
     return f"Keep. {what}: {_numbers(check, gap)}. No change beyond the tolerance."
+
+
+def _state(check: Check) -> State | None:
+    """Return the state of the finding, if it is about the rows of the last check."""
+    return None if check.finding is None or check.counted_before is not None else check.finding.state
+
+
+def _main_gap(check: Check) -> Gap | None:
+    """Return the gap that the verdict is about, if it is about one."""
+    if check.action in (ADAPT, REFIT) and check.change is not None:
+        return check.change.gap
+    if check.action == INSPECT or (check.action in (KEEP, LABEL) and not check.labelled):
+        return None
+    if check.action == WATCH:
+        return next(gap for gap in check.gaps if gap.outside)
+    beyond = (gap for gap in check.gaps if not gap.within)
+    return next(beyond, check.gaps[-1 if _state(check) is State.TOO_FEW else 0])
 
 
 def _subject(check: Check, gap: Gap) -> str:
@@ -140,7 +149,9 @@ def _of_repairs(check: Check) -> Iterator[str]:
     else:
         implied, mean = rates(found.implied, found.mean)
         of = f"P({check.class_names[found.column]})"
-        yield f"If only the frequencies had changed, {of} would average {implied}; it averages {mean}."
+        chance = ", which chance explains" if found.is_implied else ""
+        implication = f"If only the frequencies had changed, {of} would average {implied}"
+        yield f"{implication}; it averages {mean}{chance}."
         if found.is_implied and found.p_value is not None and not found.adapts:
             yield f"Adapted to them, the probabilities would still not fit ({p_in_words(found.p_value)})."
     losses = [f"{found.loss:.4f} as it is"]
@@ -155,20 +166,21 @@ def _of_repairs(check: Check) -> Iterator[str]:
 def _of_gaps(check: Check) -> Iterator[str]:
     if check.recheck is not None:
         yield _of_checks(check, check.recheck)
-    yield from (_of_checks(check, gap) for gap in check.gaps[len(check.gaps) == 1 :])
+    told = _main_gap(check)
+    yield from (_of_checks(check, gap) for gap in check.gaps if gap != told)
     if check.finding is not None:
         yield f"These rows alone: {check.finding.words}"
     if check.gaps and check.edition == 1:
         yield (
-            "This history keeps the limits that it began with, the sum of the tolerance and two standard errors "
-            "of the fit. A new history has narrower ones."
+            "This history keeps the limits that it began with, the sum of the tolerance and two standard "
+            "errors of the fit. A new history has narrower ones."
         )
     elif check.gaps:
         of, fit_rows = check.limits.judged, check.limits.fit_rows
         own = float(check.limits.high[of] - max(check.limits.center[of], 0.0))
         is_noise = own <= float(check.limits.margins(MARGIN)[of] * check.limits.errors[of])
         why = f"2.5 standard errors of the fit to {fit_rows:,.0f} rows" if is_noise else "the tolerance"
-        yield f"Allowed are 0, the difference at the fit, and {100 * own:.2g} points beyond: {why}."
+        yield f"Allowed: 0, the difference at the fit, and {100 * own:.2g} points beyond ({why})."
 
 
 def _of_checks(check: Check, gap: Gap) -> str:
@@ -204,11 +216,15 @@ def _of_change(check: Check) -> Iterator[str]:
         if told and len(check.limits.columns) > 2:
             yield f"{how} frequent than predicted: {told}."
     if check.labels is not None:
-        what = "the gap" if check.labels.of == "gap" else "the frequency of the class that changed most"
+        what = (
+            "confidence minus accuracy"
+            if check.labels.of == "gap"
+            else "the frequency of the class that changed most"
+        )
         yield (
-            f"{check.labels.number:,} {_labels(check)} are enough for a new fit: they determine {what} to within "
-            f"{100 * check.labels.leaves:.1f} points (two standard errors), the tolerance or a third of the "
-            "change."
+            f"{check.labels.number:,} {_labels(check)} are enough for a new fit: they determine {what} to "
+            f"within {100 * check.labels.leaves:.1f} points (two standard errors), the tolerance or a third "
+            "of the change."
         )
 
 
