@@ -105,7 +105,7 @@ class Limits:
         return -float(self.high[i]), -float(self.low[i])
 
     def margins(self, standard_errors: float) -> Vector:
-        """Return so many standard errors for the gap; for each of several classes, the same level over all."""
+        """Return so many standard errors of the gap; of several classes, the same level over all."""
         number = len(self.columns) - 1
         if self.edition > 1 and number == 1:
             return np.full(2, standard_errors)
@@ -330,7 +330,7 @@ class LabelledSums(Sums):
         return errors
 
     def rates_of(self, column: int) -> tuple[float, float]:
-        """Return the mean probability of a class and its share of the labels; for -1 confidence and accuracy."""
+        """Return the mean probability of a class, and its share of the labels; for -1 confidence, accuracy."""
         if column < 0:
             return self.confidence / self.rows, self.accuracy
         return float(self.probabilities[column]) / self.rows, float(self.labels[column]) / self.rows

@@ -75,8 +75,8 @@ def _table(check: Check) -> Markup:
         name = f"{number} {record.name}".strip()
         rows.append([name, date, f"{n_rows:,.0f}", *found, record.action])
     counted = "groups" if check.groups else "rows"
-    head = ["check", "date", counted, *("conf.", "acc.") if column < 0 else ("mean P", "observed")]
-    head += ["gap, points", "e-value", "advice"]
+    told = ("conf.", "acc.") if column < 0 else ("mean P", "observed")
+    head = ["check", "date", counted, *told, "gap, points", "e-value", "advice"]
     return table(head, rows[::-1], "Newest first")
 
 
