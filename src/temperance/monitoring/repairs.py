@@ -11,13 +11,15 @@ test (`metrics.one_test`) does not reject the adapted probabilities of the rows 
 classifier that has become less sharp can leave its means in place, and with few rows the test sees little.
 
 The log losses of both repairs are told as well. They are those of the rows at hand, since a history has no
-rows: after a new fit by cross-validation.
+rows: after a new fit by cross-validation. A method that cannot move class frequencies is replaced by one that
+can, if they are off.
 """
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.stats import norm
@@ -35,6 +37,8 @@ from temperance.metrics.predictions import Predictions
 from temperance.monitoring.sums import LabelledSums, Limits
 
 FOLDS = 5
+BIASED = "bayes-bias"
+"""The method that takes the place of one that cannot move class frequencies."""
 MAX_REFITTED = 20_000  # rows at hand; of more, as many are sampled
 
 
@@ -59,6 +63,9 @@ class Repairs:
         The log loss as it is, after adapting, and after fitting to other rows of them; None if it cannot be.
     folds : int
         Of the cross-validation.
+    method : str or None
+        The method to fit instead of the calibrator's own, which cannot move class frequencies; None if it can,
+        or if they are not off.
 
     Examples
     --------
@@ -86,6 +93,7 @@ class Repairs:
     adapted: float | None
     refitted: float | None
     folds: int
+    method: str | None
 
     @property
     def adapts(self) -> bool:
@@ -107,6 +115,9 @@ def compare_repairs(
     rows, values = rows.take(few), values[few]
     folds = min(FOLDS, len(values) if rows.groups is None else len(np.unique(rows.groups)))
     p_value = adapted = refitted = None
+    outside = (window.means < limits.low) | (window.means > limits.high)
+    is_biased = bool(outside[1:].any()) and model.formula.keeps_class and not limits.of_positions
+    method = CALIBRATORS[BIASED]() if is_biased else CALIBRATORS[model.key].build(**model.options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of fits to few rows, whose losses show it
         if not limits.of_positions:
@@ -114,10 +125,22 @@ def compare_repairs(
             after = replace(rows, probs=probs)
             p_value, adapted = one_test(after).p_value, after.mean(after.nll)
         if folds > 1:
-            refitted = _refitted(model, rows, values, folds)
+            refitted = _refitted(method, rows, values, folds)
     column, expected, mean, is_implied = implied or (None, None, None, False)
     loss = rows.mean(rows.nll)
-    return Repairs(column, expected, mean, is_implied, p_value, len(values), loss, adapted, refitted, folds)
+    return Repairs(
+        column,
+        expected,
+        mean,
+        is_implied,
+        p_value,
+        len(values),
+        loss,
+        adapted,
+        refitted,
+        folds,
+        BIASED if is_biased else None,
+    )
 
 
 def _implied(window: LabelledSums, limits: Limits) -> tuple[int, float, float, bool] | None:
@@ -150,7 +173,7 @@ def _implied(window: LabelledSums, limits: Limits) -> tuple[int, float, float, b
     return column, float(implied[furthest]), float(mean[furthest]), is_implied
 
 
-def _refitted(model: Model, rows: Predictions, values: Floats | BFloat16, folds: int) -> float | None:
+def _refitted(method: Any, rows: Predictions, values: Floats | BFloat16, folds: int) -> float | None:
     """Return the log loss of new fits of the method, each to the rows of the other folds."""
     fold, probs = random_folds(len(values), folds, np.random.default_rng(0), rows.groups), rows.probs.copy()
     for held in range(folds):
@@ -158,11 +181,10 @@ def _refitted(model: Model, rows: Predictions, values: Floats | BFloat16, folds:
         groups = None if rows.groups is None else np.unique(rows.groups[rest], return_inverse=True)[1]
         if groups is not None and groups.max() == 0:
             groups = None  # a fit needs two
-        method = CALIBRATORS[model.key].build(**model.options)
         try:
             method.fit(
                 values[rest], rows.labels[rest], sample_weight=rows.weight[rest], groups=groups,
-                positions=model.of_positions,
+                positions=rows.positions,
             )  # fmt: skip
         except InputError:  # such as the labels of one class
             return None

@@ -330,7 +330,7 @@ class LabelledSums(Sums):
         return errors
 
     def rates_of(self, column: int) -> tuple[float, float]:
-        """Return the mean probability of a class, and its share of the labels; for -1 confidence, accuracy."""
+        """Return the mean probability and the share of a class; for -1, mean confidence and accuracy."""
         if column < 0:
             return self.confidence / self.rows, self.accuracy
         return float(self.probabilities[column]) / self.rows, float(self.labels[column]) / self.rows

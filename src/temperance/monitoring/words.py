@@ -66,11 +66,13 @@ def _verdict(check: Check) -> str:
     if gap is None:
         return f"Keep the calibrator, as far as {_rows(check, check.rows)} without labels can show."
     if check.action in (ADAPT, REFIT):
+        other = None if check.repairs is None or check.action == ADAPT else check.repairs.method
+        action = f"{check.action}{f' with {other}' if other else ''}"
         if check.log_e < -np.log(check.alpha):
             remains = "An earlier check raised the alarm, which remains"
-            return f"Act: {check.action}. {remains}. Now {_subject(check, gap)} is {_numbers(check, gap)}."
+            return f"Act: {action}. {remains}. Now {_subject(check, gap)} is {_numbers(check, gap)}."
         since = f" since {gap.name or gap.date[:10]}" if gap.checks > 1 else ""
-        return f"Act: {check.action}. {_subject(check, gap)} is {_side(gap)}{since}: {_numbers(check, gap)}."
+        return f"Act: {action}. {_subject(check, gap)} is {_side(gap)}{since}: {_numbers(check, gap)}."
     if check.action == WATCH:
         return f"Watch. {_subject(check, gap)} is {_side(gap)}: {_numbers(check, gap)}.{_needed(check)}"
     if not check.within:
@@ -158,7 +160,8 @@ def _of_repairs(check: Check) -> Iterator[str]:
     if found.adapted is not None:
         losses.append(f"{found.adapted:.4f} adapted")
     if found.refitted is not None:
-        losses.append(f"{found.refitted:.4f} refitted ({found.folds} folds)")
+        how = f" with {found.method}" if found.method else ""
+        losses.append(f"{found.refitted:.4f} refitted{how} ({found.folds} folds)")
     rows = f"{'these ' if found.rows >= check.rows else ''}{found.rows:,} row{'s' * (found.rows != 1)}"
     yield f"Log loss on {rows}: {', '.join(losses)}."
 
