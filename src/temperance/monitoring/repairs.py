@@ -64,8 +64,8 @@ class Repairs:
     folds : int
         Of the cross-validation.
     method : str or None
-        The method to fit instead of the calibrator's own, which cannot move class frequencies; None if it can,
-        or if they are not off.
+        The method to fit instead of the calibrator's own, which cannot move class frequencies; None if it
+        can, or if they are not off.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def compare_repairs(
     p_value = adapted = refitted = None
     outside = (window.means < limits.low) | (window.means > limits.high)
     is_biased = bool(outside[1:].any()) and model.formula.keeps_class and not limits.of_positions
-    method = CALIBRATORS[BIASED]() if is_biased else CALIBRATORS[model.key].build(**model.options)
+    calibrator = CALIBRATORS[BIASED]() if is_biased else CALIBRATORS[model.key].build(**model.options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of fits to few rows, whose losses show it
         if not limits.of_positions:
@@ -125,29 +125,16 @@ def compare_repairs(
             after = replace(rows, probs=probs)
             p_value, adapted = one_test(after).p_value, after.mean(after.nll)
         if folds > 1:
-            refitted = _refitted(method, rows, values, folds)
-    column, expected, mean, is_implied = implied or (None, None, None, False)
-    loss = rows.mean(rows.nll)
-    return Repairs(
-        column,
-        expected,
-        mean,
-        is_implied,
-        p_value,
-        len(values),
-        loss,
-        adapted,
-        refitted,
-        folds,
-        BIASED if is_biased else None,
-    )
+            refitted = _refitted(calibrator, rows, values, folds)
+    loss, method = rows.mean(rows.nll), BIASED if is_biased else None
+    told = implied or (None, None, None, False)
+    return Repairs(*told, p_value, len(values), loss, adapted, refitted, folds, method)
 
 
 def _implied(window: LabelledSums, limits: Limits) -> tuple[int, float, float, bool] | None:
     """Return a class, what label shift implies for its mean probability, that mean, and if it may be chance.
 
-    Of several classes, it is the one that differs most. Groups of classes are told as the most frequent of
-    their classes.
+    Of several classes, it is the one that differs most, except those that share a group.
     """
     baseline, groups = limits.baseline, limits.class_groups
     if baseline.label_means is None or baseline.label_variances is None or np.isnan(window.by_label).any():
@@ -164,7 +151,7 @@ def _implied(window: LabelledSums, limits: Limits) -> tuple[int, float, float, b
     z = np.abs(mean - implied) / errors
     is_known = not (at_fit[now > 0] == 0).any()  # a class that the fit did not have
     questions = len(z) if len(z) > 2 else 1
-    furthest = int(np.argmax(z))
+    furthest = int(np.argmax(z[: len(z) - (len(groups) > len(z))]))
     column = int(np.flatnonzero(groups == furthest)[0])
     if questions == 1 and limits.judged:  # both say the same
         column = int(limits.columns[limits.judged])
@@ -173,7 +160,7 @@ def _implied(window: LabelledSums, limits: Limits) -> tuple[int, float, float, b
     return column, float(implied[furthest]), float(mean[furthest]), is_implied
 
 
-def _refitted(method: Any, rows: Predictions, values: Floats | BFloat16, folds: int) -> float | None:
+def _refitted(calibrator: Any, rows: Predictions, values: Floats | BFloat16, folds: int) -> float | None:
     """Return the log loss of new fits of the method, each to the rows of the other folds."""
     fold, probs = random_folds(len(values), folds, np.random.default_rng(0), rows.groups), rows.probs.copy()
     for held in range(folds):
@@ -182,12 +169,12 @@ def _refitted(method: Any, rows: Predictions, values: Floats | BFloat16, folds: 
         if groups is not None and groups.max() == 0:
             groups = None  # a fit needs two
         try:
-            method.fit(
+            calibrator.fit(
                 values[rest], rows.labels[rest], sample_weight=rows.weight[rest], groups=groups,
                 positions=rows.positions,
             )  # fmt: skip
         except InputError:  # such as the labels of one class
             return None
-        probs[~rest] = apply_to_rows(method.model_, "predict_proba", values[~rest])
+        probs[~rest] = apply_to_rows(calibrator.model_, "predict_proba", values[~rest])
     after = replace(rows, probs=probs)
     return after.mean(after.nll)
