@@ -39,7 +39,7 @@ from temperance.monitoring.sums import LabelledSums, Limits
 FOLDS = 5
 BIASED = "bayes-bias"
 """The method that takes the place of one that cannot move class frequencies."""
-MAX_REFITTED = 20_000  # rows at hand; of more, as many are sampled
+MAX_ROWS, MIN_ROWS, MAX_LOGITS = 20_000, 1000, 1 << 19  # of the rows at hand; of more, as many are sampled
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,8 @@ def compare_repairs(
 ) -> Repairs:
     """Compare both repairs for a change that `window` shows, on the rows at hand and their logits."""
     implied = None if limits.of_positions else _implied(window, limits)
-    few = sampled_rows(-(-len(values) // MAX_REFITTED), len(values))
+    at_most = min(MAX_ROWS, max(MIN_ROWS, MAX_LOGITS // values.shape[1]))
+    few = sampled_rows(-(-len(values) // at_most), len(values))
     rows, values = rows.take(few), values[few]
     folds = min(FOLDS, len(values) if rows.groups is None else len(np.unique(rows.groups)))
     p_value = adapted = refitted = None
@@ -165,14 +166,9 @@ def _refitted(calibrator: Any, rows: Predictions, values: Floats | BFloat16, fol
     fold, probs = random_folds(len(values), folds, np.random.default_rng(0), rows.groups), rows.probs.copy()
     for held in range(folds):
         rest = fold != held
-        groups = None if rows.groups is None else np.unique(rows.groups[rest], return_inverse=True)[1]
-        if groups is not None and groups.max() == 0:
-            groups = None  # a fit needs two
         try:
-            calibrator.fit(
-                values[rest], rows.labels[rest], sample_weight=rows.weight[rest], groups=groups,
-                positions=rows.positions,
-            )  # fmt: skip
+            weight = rows.weight[rest]
+            calibrator.fit(values[rest], rows.labels[rest], weight, positions=rows.positions)
         except InputError:  # such as the labels of one class
             return None
         probs[~rest] = apply_to_rows(calibrator.model_, "predict_proba", values[~rest])
