@@ -215,7 +215,10 @@ def _read(content: bytes, path: Path) -> tuple[tuple[Record, ...], tuple[int, ..
         if not line.strip():
             continue
         try:
-            records.append(read_record(line))
+            record = read_record(line)
+            if records and record.edition != records[0].edition:
+                raise InputError("temperance_history must be the same in all lines")
+            records.append(record)
         except InputError as error:
             if not _is_cut_off(line):
                 error.where = f"{path}, line {at}"
