@@ -202,6 +202,7 @@ bench-peers: $(VENV)/ready $(PEERS:%=build/peers/%/ready)
 
 monitoring: $(VENV)/ready
 	$(BIN)/python benchmarks/monitoring.py --write
+	$(BIN)/python benchmarks/monitoring_events.py --write
 
 # Folder of task files, see benchmarks/learn_prior.py.
 TASKS ?= ../shared/data/tasks
