@@ -2,10 +2,10 @@
 
     python benchmarks/monitoring_events.py                          prints the tables
     python benchmarks/monitoring_events.py --write                  puts them into docs/monitoring.md
-    python benchmarks/monitoring_events.py --part weeks --share 0.1    one of them, with a tenth of the histories
+    python benchmarks/monitoring_events.py --part weeks --share 0.1   one, of a tenth of the histories
 
 A calibrator (`bayes-bias`) is fitted to rows of a classifier, and checked for 26 weeks. From week 6 on,
-something is different. Then the repairs are compared: the log loss of 20,000 new rows after following the advice.
+something is different. Then repairs are compared, by the log loss of 20,000 new rows after the advice.
 """
 
 from __future__ import annotations
