@@ -146,11 +146,11 @@ def _class_sums(
     """Return sums over rows: by class, by label and group of classes, and of the rows themselves.
 
     By class, (3, K): weights by label, p, and p (1 - p). By label, (2, G, G): p and p^2 of each group.
-    Of the rows: squared weights, confidence, and whether the predicted class is correct.
+    Of the rows: squared weights; confidence and the rest; whether the predicted class is correct or wrong.
     """
     weight = np.ones(rows.n_rows) if weights is None else weights
     one_hot = np.eye(groups.max() + 1)[groups]
-    by_class, of_rows = np.zeros((3, len(groups))), np.zeros(3)
+    by_class, of_rows = np.zeros((3, len(groups))), np.zeros(5)
     by_label = np.zeros((2, *one_hot.shape[1:] * 2))
     for part, block, probs, predicted in _predicted(model, rows):
         w, labels = weight[part], block.labels
@@ -159,7 +159,8 @@ def _class_sums(
         squares = np.einsum("i,ij,ij->j", w, probs, probs)
         by_class += np.bincount(labels, w, len(groups)), p, p - squares
         by_label += sums_by_label(probs, labels, one_hot, w)
-        of_rows += w @ w, w @ probs.max(axis=1), w @ (predicted == labels)
+        top, right = probs.max(axis=1).astype(np.float64), predicted == labels
+        of_rows += w @ w, w @ top, w @ (1 - top), w @ right, w @ ~right
     return by_class, by_label, of_rows
 
 
@@ -226,19 +227,20 @@ def _with_means(
 ) -> Baseline:
     """Add the means over all rows of the fit: a sample would leave them uncertain where a class is rare."""
     total = float(by_class[0].sum())
+    squares, confidence, rest, right, wrong = of_rows.tolist()
     labels, probabilities, variances = by_class / total
     counts = np.bincount(groups, by_class[0])[:, None]
-    means, squares = by_label / np.where(counts > 0, counts, 1.0)
+    means, means_of_squares = by_label / np.where(counts > 0, counts, 1.0)
     return replace(
         baseline,
-        mean_confidence=min(1.0, float(of_rows[1]) / total),  # but for rounding
-        accuracy=min(1.0, float(of_rows[2]) / total),
+        mean_confidence=confidence / (confidence + rest),  # the mean of ones is 1
+        accuracy=right / (right + wrong),
         mean_probabilities=probabilities,
         label_frequencies=labels,
         class_variances=np.clip(variances, 0.0, 0.25),
-        fit_rows=total**2 / float(of_rows[0]),
+        fit_rows=total**2 / squares,
         label_means=np.clip(means, 0.0, 1.0),
-        label_variances=np.clip(squares - means**2, 0.0, 0.25),
+        label_variances=np.clip(means_of_squares - means**2, 0.0, 0.25),
     )
 
 
