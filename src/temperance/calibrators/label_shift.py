@@ -78,13 +78,14 @@ def _expected_frequencies(model: Model, fitted: LabelFrequencies) -> LabelFreque
     """Return the frequencies that an estimate would give for rows like the fit's.
 
     With a class bias, these are the label frequencies. Without, they are the mean probabilities: otherwise a
-    class whose probabilities are too high everywhere would look like a shift. If the sample has few rows
-    per class, the labels of all rows are the better estimate.
+    class whose probabilities are too high everywhere would look like a shift. If they are
+    those of a sample with few rows per class, the labels of all rows are the better estimate.
     """
     baseline = model.record.baseline
     if not model.formula.keeps_class or baseline is None or baseline.mean_probabilities is None:
         return fitted
-    if baseline.rows < min(model.n_rows, SAMPLED_ROWS_PER_CLASS * model.n_classes):
+    few = baseline.rows < min(model.n_rows, SAMPLED_ROWS_PER_CLASS * model.n_classes)
+    if few and baseline.fit_rows is None:
         return fitted
     assert model.class_counts is not None  # `fitted` comes from them
     expected = label_frequencies(baseline.mean_probabilities * model.class_counts.sum())
