@@ -37,9 +37,8 @@ from temperance.errors import InputError, InputWarning
 from temperance.inputs.containers import LabelledRows, check_column_names, column_names, open_labelled
 from temperance.inputs.validation import check_number, warn_of_probabilities
 from temperance.metrics.bootstrap import DRAWS
-from temperance.metrics.decomposition import random_folds
 from temperance.metrics.evaluation import Metrics, Scorer, named_metrics
-from temperance.metrics.predictions import Predictions, check_rows
+from temperance.metrics.predictions import Predictions, check_rows, random_folds
 from temperance.progress import Progress, Report, reporting
 
 __all__ = [

@@ -265,3 +265,12 @@ def check_fraction(name: str, value: Any) -> float:
 def cached_slices(n_rows: int, n_columns: int) -> list[slice]:
     """Split rows into slices that fit into the cache, even as two float64 arrays at once."""
     return row_slices(n_rows, block_rows(n_columns, 2 * 8))
+
+
+def random_folds(
+    n_rows: int, folds: int, generator: np.random.Generator, groups: NDArray[np.intp] | None = None
+) -> NDArray[np.intp]:
+    """Return each row's fold, the same within a group; with fewer rows than folds, each row is a fold."""
+    n_units = n_rows if groups is None else int(groups.max()) + 1
+    fold: NDArray[np.intp] = generator.permutation(n_units) % min(check_integer("folds", folds, 2), n_units)
+    return fold if groups is None else fold[groups]

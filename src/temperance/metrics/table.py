@@ -62,7 +62,7 @@ class Metric:
 
     label: str
     help: str
-    interval: Literal["Wilson", "skewness", "bootstrap", "likelihood ratio", "none"]
+    interval: Literal["Wilson", "skewness", "bootstrap", "none"]
     range: tuple[float, float]
     estimate: Callable[[Predictions, Reliability, float], Estimate] | None = None
     best: Literal["lowest", "highest", "zero"] = "lowest"
@@ -180,17 +180,6 @@ def scored_in_bins(
     return rows, bins, strategy
 
 
-def _list_part(loss: str, part: str, does: str) -> None:
-    """List the part of a loss that recalibration removes or leaves; the public function is `decompose`."""
-    whole, name = METRICS[loss], f"{loss}_{part}"
-    METRICS[name] = Metric(
-        label=f"{whole.short or whole.label} {part}",
-        help=f"what recalibration {does} the {whole.label}",
-        interval="likelihood ratio",
-        range=whole.range,
-    )
-
-
 def _estimated_mean(
     of_rows: Callable[[Predictions], Vector], low: float, high: float
 ) -> Callable[[Predictions, Reliability, float], Estimate]:
@@ -263,10 +252,6 @@ def nll(rows: Predictions) -> float:
     return rows.mean(rows.nll)
 
 
-_list_part("nll", "calibration", "removes from")
-_list_part("nll", "refinement", "leaves of")
-
-
 @Metric(
     label="Brier score",
     short="Brier",
@@ -298,10 +283,6 @@ def brier(rows: Predictions) -> float:
     0.29
     """
     return rows.mean(rows.brier)
-
-
-_list_part("brier", "calibration", "removes from")
-_list_part("brier", "refinement", "leaves of")
 
 
 @Metric(
