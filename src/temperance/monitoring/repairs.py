@@ -31,9 +31,8 @@ from temperance.core.blocks import BFloat16, sampled_rows
 from temperance.errors import InputError
 from temperance.formulas.model import Model, apply_to_rows
 from temperance.metrics.calibration_tests import LEVEL
-from temperance.metrics.decomposition import random_folds
 from temperance.metrics.one_test import one_test
-from temperance.metrics.predictions import Predictions
+from temperance.metrics.predictions import Predictions, random_folds
 from temperance.monitoring.sums import LabelledSums, Limits
 
 FOLDS = 5
