@@ -46,14 +46,15 @@ def test_the_next_command_reads_the_file_alike(run, files, task):
 
 
 def test_without_a_method_fit_takes_the_default_for_the_classes_and_says_so(run, files):
-    first = run("fit", "val.npz", "-o", "cal.json").succeeded().out.splitlines()[0]
-    assert first.startswith("Fitted bayes, the default for more than two classes, to 300 rows")
+    first, second, *_ = run("fit", "val.npz", "-o", "cal.json").succeeded().out.splitlines()
+    assert first == "bayes is the default for more than two classes; -m chooses another method."
+    assert second.startswith("Fitted bayes to 300 rows")
     logits = np.log(np.tile([0.75, 0.25], (40, 1)))
     np.savez("two.npz", logits=logits, labels=np.arange(40) % 4 == 0)
     told = run("fit", "two.npz", "-o", "two.json", "--json").json
     assert (told["method"], load("two.json").class_bias) == ("bayes-bias", "auto")
     shown = " ".join(run("fit", "two.npz", "-o", "b.json").succeeded().out.split())
-    assert shown.startswith("Fitted bayes-bias, the default for two classes, to 40 rows")
+    assert shown.startswith("bayes-bias is the default for two classes; -m chooses another method. Fitted")
     assert "Before: Too few rows to tell: P(class 1) 25.0% on average, 10 of 40 observed" in shown
     assert re.search(r"After, on the rows of the fit: P\(class 1\) [^ ]* on average, 25.0% observed\.", shown)
 

@@ -91,7 +91,8 @@ def fit(
     if method is None:
         opened = RowFile.open(val, reading)
         method = default_method(opened.n_classes)
-        why = f", the default for {'two' if opened.n_classes == 2 else 'more than two'} classes,"
+        number = "two" if opened.n_classes == 2 else "more than two"
+        why = f"{method} is the default for {number} classes; -m chooses another method."
     known = make_calibrator(method).get_params()
     names = f"one of these names for {method}: {', '.join(known) or 'none'}"
     chosen = _read_pairs(settings, f"--set must be NAME=VALUE, with {names}", known)
@@ -116,7 +117,9 @@ def fit(
     say_columns(output, rows)
     source = f"{on_one_line(val)}{f', {rows.key}' if rows.key not in ('', rows.kind) else ''}"
     what = f"{count(rows.shape[0], 'row')} of {KIND_IN_WORDS[rows.kind]}, {rows.n_classes:,} classes"
-    output.say(f"Fitted {method}{why} to {what}: {source}", wrap=False)
+    if why:
+        output.say(why)
+    output.say(f"Fitted {method} to {what}: {source}", wrap=False)
     if together := groups_in_words(calibrator.model_):
         output.say(f"{together}.")
     output.say(on_one_line(f"Before: {before}"))
