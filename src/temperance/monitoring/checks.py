@@ -513,12 +513,12 @@ def _check_same(pending: Record, record: Record, path: Path | None, names: Seque
                 remedy=Remedy(argument, (begun,)),
             )
     if record.edition > 1 and record.positive != pending.positive:
-        first, now = (
+        first, other = (
             None if column is None else names[column] for column in (record.positive, pending.positive)
         )
         raise InputError(
             f"positive must be the same in all checks of a history: {path} began with {first}; found "
-            f"{now}. Another class needs a new history.",
+            f"{other}. Another class needs a new history.",
             remedy=None if first is None else Remedy("positive", (first,)),
         )
 
