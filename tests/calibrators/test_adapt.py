@@ -117,7 +117,7 @@ def test_a_class_overpredicted_everywhere_is_not_mistaken_for_a_shift(tmp_path):
 
 
 def test_a_small_subsample_of_the_fit_is_not_used(monkeypatch):
-    """Of old files: the mean probabilities of 5 rows for each class are worse than the counts of all labels."""
+    """Of old files: mean probabilities of 5 rows for each class are worse than counts of all labels."""
     for name in ("BASELINE_ROWS", "MIN_BASELINE_ROWS"):
         monkeypatch.setattr(fit_record, name, 20)
     calibrator, logits = TemperatureScaling().fit(*biased(3000, 0)), biased(3000, 1)[0]

@@ -365,10 +365,10 @@ def check(
     weights, together = check_sample_weight(beside.weights, n_rows), beside.groups
     values_of = beside.by
     if weights is not None and not weights.all():  # rows without weight do not count
-        kept = weights > 0
-        values, columns, weights, together, values_of = (
-            None if of_rows is None else of_rows[kept]
-            for of_rows in (values, columns, weights, together, values_of)
+        kept = np.flatnonzero(weights)
+        values, weights = values[kept], weights[kept]
+        columns, together, values_of = (
+            None if of_rows is None else of_rows[kept] for of_rows in (columns, together, values_of)
         )
     if together is not None:  # a group can be ignored as a whole
         together = np.unique(together, return_inverse=True)[1]
@@ -512,13 +512,13 @@ def _check_same(pending: Record, record: Record, path: Path | None, names: Seque
                 remedy=Remedy(argument, (begun,)),
             )
     if record.edition > 1 and record.positive != pending.positive:
-        begun, value = (
+        first, other = (
             None if column is None else names[column] for column in (record.positive, pending.positive)
         )
         raise InputError(
-            f"positive must be the same in all checks of a history: {path} began with {begun}; found "
-            f"{value}. Another class needs a new history.",
-            remedy=None if begun is None else Remedy("positive", (begun,)),
+            f"positive must be the same in all checks of a history: {path} began with {first}; found "
+            f"{other}. Another class needs a new history.",
+            remedy=None if first is None else Remedy("positive", (first,)),
         )
 
 

@@ -210,7 +210,8 @@ def _lock(file: BinaryIO) -> None:
 
 def _read(content: bytes, path: Path) -> tuple[tuple[Record, ...], tuple[int, ...]]:
     """Return the records, and the numbers of incomplete lines."""
-    records, torn = [], []
+    records: list[Record] = []
+    torn: list[int] = []
     for at, line in enumerate(content.split(b"\n"), 1):
         if not line.strip():
             continue

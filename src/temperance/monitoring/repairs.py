@@ -126,9 +126,10 @@ def compare_repairs(
             p_value, adapted = one_test(after).p_value, after.mean(after.nll)
         if folds > 1:
             refitted = _refitted(calibrator, rows, values, folds)
-    loss, method = rows.mean(rows.nll), BIASED if is_biased else None
-    told = implied or (None, None, None, False)
-    return Repairs(*told, p_value, len(values), loss, adapted, refitted, folds, method)
+    loss, other = rows.mean(rows.nll), BIASED if is_biased else None
+    column, expected, mean, is_implied = implied or (None, None, None, False)
+    losses = loss, adapted, refitted
+    return Repairs(column, expected, mean, is_implied, p_value, len(values), *losses, folds, other)
 
 
 def _implied(window: LabelledSums, limits: Limits) -> tuple[int, float, float, bool] | None:
