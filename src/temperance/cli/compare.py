@@ -89,7 +89,9 @@ def compare(
 
     fitted = rows.with_floor(RowFile.open(val, replace(reading, default_part="val")), output)
     files, names = {"validation": fitted}, fitted.class_names
-    of_test = replace(reading, default_part="test", labels=test_labels, default_classes=names)
+    of_test = replace(
+        reading, default_part="test", labels=test_labels, default_classes=names, default_unit=fitted.unit
+    )
     if test is not None or "test" in parts(val):
         files["test"] = _open_test(test or val, of_test, fitted, output)
     for file in files.values():
