@@ -106,7 +106,7 @@ def test_ratings_are_no_percentages_unless_the_user_says_so(ratings, words, run)
     run(*words).failed(
         2, "a.csv", "like ratings. Divide ratings by the largest possible one", "--unit percent."
     )
-    with pytest.raises(InputError, match="like ratings.*unit='percent'"):
+    with pytest.raises(InputError, match=r"like ratings.*unit='percent'"):
         open_rows("a.csv")
     np.testing.assert_allclose(open_rows("a.csv", unit="percent").array(), ratings / 100)
     assert run(*words, "--unit", "percent", *(["-m", "ts"] if words[0] == "compare" else [])).code == 0

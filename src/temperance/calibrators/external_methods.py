@@ -104,8 +104,11 @@ def fit(
     positions: bool = False,
     groups: Any = None,
 ) -> Any:
-    """Fit a calibrator of any kind; weights, groups and positions go to a fit that takes them."""
-    given = {"sample_weight": weights, "positions": positions or None, "groups": groups}
+    """Fit a calibrator of any kind; weights, groups and positions go to a fit that takes them.
+
+    The logits are known to be such: a caller has checked them, or computed them from probabilities.
+    """
+    given = {"sample_weight": weights, "positions": positions or None, "groups": groups, "from_probs": False}
     calibrator.fit(
         logits,
         labels,

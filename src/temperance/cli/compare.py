@@ -109,6 +109,7 @@ def compare(
             by=judged.by,
             random_state=seed,
             positions=fitted.positions,
+            from_probs=fitted.from_probs,
             progress=progress,
             **settings,
         )
@@ -182,7 +183,7 @@ def _snippets(
     from temperance.calibrators import CALIBRATORS
     from temperance.report.snippets import Snippets
 
-    new, from_probs = test or Path(f"new{val.path.suffix}"), val.kind == "probs"
+    new = test or Path(f"new{val.path.suffix}")
     reading, of_test = replace(reading, by=None), of_test.for_new_rows()
     commands = {
         method: [
@@ -194,9 +195,8 @@ def _snippets(
         for method in methods
         if method in CALIBRATORS
     }
-    takes = ["# They take the logarithms of the probabilities."] if from_probs else []
-    export = [*takes, *(command_line("export", "cal.json", model) for model in ("cal.onnx", "cal.pt2"))]
-    return Snippets(commands, export if commands else (), from_probs)
+    export = [command_line("export", "cal.json", model) for model in ("cal.onnx", "cal.pt2")]
+    return Snippets(commands, export if commands else ())
 
 
 def show_comparison(

@@ -99,8 +99,9 @@ def fit(
         steps = itertools.count(1)  # how many a fit takes is not known
         with rows.stored.naming_file(), calling_at_each_pass(lambda: report(f"step {next(steps)}", math.nan)):
             calibrator.fit(
-                logits, rows.labels, positions=rows.positions, groups=rows.groups, positive=rows.positive
-            )
+                logits, rows.labels, positions=rows.positions, groups=rows.groups, positive=rows.positive,
+                from_probs=rows.from_probs,
+            )  # fmt: skip
         found = _confidence_of(rows)
     record_rows(calibrator, rows, rows.class_names)
     calibrator.save(out, metadata=metadata, overwrite=force)

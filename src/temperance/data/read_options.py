@@ -83,7 +83,7 @@ class ReadOptions:
     )
     """As kind="probs", for a calibrator that was fitted to logits: only on the command line."""
     unit: str | None = _option(
-        "What stated confidences are in.  [default: as in the fit; without one, the numbers tell, if they can]",
+        "What stated confidences are in.  [default: as in the fit; without one, the numbers tell]",
         choices=UNITS,
     )
     floor: float | None = None

@@ -25,11 +25,19 @@ from temperance.data.lazy_array import FILL_BYTES, ChangedArray, LazyArray
 from temperance.data.read_options import CLASS_KEYS, KINDS, MARK_KEY, PARTS, UNITS, ReadOptions
 from temperance.errors import InputError, Remedy, file_error, listed, rows_from
 from temperance.files import filled_array
-from temperance.inputs.containers import rows_to_keep
+from temperance.inputs.containers import open_logits, rows_to_keep
 from temperance.inputs.groups import MIN_GROUPS, groups_of_axes
 from temperance.inputs.labels import MARK_CLASSES, check_class, check_labels, from_marks
 from temperance.inputs.probabilities import MIN_FLOOR, LowEnd, divide_by_sums, logits_from_probs
-from temperance.inputs.validation import INSPECTED_ROWS, check_choice, check_number, doubtful_columns
+from temperance.inputs.validation import (
+    INSPECTED_ROWS,
+    MIN_SCORES,
+    SCORES_LIKE,
+    check_choice,
+    check_number,
+    doubtful_columns,
+    like_probabilities,
+)
 
 MAX_RATING = 10
 """The end of the longest usual scale of ratings: of percentages, some are larger."""
@@ -230,6 +238,27 @@ class RowFile:
         return self.shape[1] if len(self.shape) == 2 else 2
 
     @property
+    def from_probs(self) -> bool | None:
+        """What calibrators are told of `logits()`: False if they are logits for sure.
+
+        They are if they come from probabilities, or if the user says so.
+        """
+        return False if self.kind == "probs" or self.options.kind == "logits" else None
+
+    def _check_are_logits(self, rows: NDArray[Any]) -> None:
+        """Raise if the first rows are probabilities under the name of logits; of a few, their use warns."""
+        if self.from_probs is False or len(rows) < MIN_SCORES:
+            return
+        what = like_probabilities(open_logits(rows).values)
+        if what and not (what == SCORES_LIKE and self.options.default_kind):
+            stem = "columns prob_..." if self.stored.columns else "array probs"
+            raise self.stored.file_error(
+                f"logits are unbounded scores; found {what}, like probabilities. If they are, name the "
+                f"{stem}. If they are logits, say so.",
+                Remedy("kind", ("logits",)),
+            )
+
+    @property
     def positive(self) -> int | None:
         """The column of the class whose probability is judged, if the user or a calibrator names one."""
         name, names = self.options.positive, self.class_names
@@ -299,6 +328,8 @@ class RowFile:
         if self.kind == "probs" and floor is None:
             floor = self.low_end().floor
         for block in self.stored.blocks(rows):
+            if start == 0:
+                self._check_are_logits(block[:INSPECTED_ROWS])
             with self.stored.naming_file(), rows_from(start):
                 logits = logits_from_probs(block, floor) if self.kind == "probs" else block
             yield logits.astype(self.dtype, copy=False)
@@ -307,7 +338,9 @@ class RowFile:
     def logits(self) -> NDArray[Any]:
         """Return all logits; those from probabilities are computed block by block into scratch space."""
         if self.kind == "logits" and self.stored.dtype.kind == "f":
-            return self.array()
+            array = self.array()
+            self._check_are_logits(array[:INSPECTED_ROWS])
+            return array
         return filled_array(self.shape, self.dtype, self.logit_blocks(self._rows_at_once()))
 
     def renormalise(self) -> RowFile:
