@@ -678,7 +678,8 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
 
         With output="probabilities" it is `predict_proba`, which is the default of `to_onnx` and `temperance
         export`.
-        `dim` is the axis of the classes: 1 for the (N, K, H, W) logits of pixels; by default the fit's.
+        `dim` is the axis of the classes: 1 for the (N, K, H, W) logits of pixels; by default the fit's. A
+        calibrator of probabilities gives a module that takes these.
         """
         model = model_of(self)
         try:
@@ -702,7 +703,8 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
     ) -> None:
         """Write `predict_proba` as an ONNX model, or a classifier with it at its end.
 
-        Alone, it takes `logits` (batch, K) and gives `probabilities` (batch, K), both of type `dtype`. With
+        Alone, it takes `logits` (batch, K) and gives `probabilities` (batch, K), both of type `dtype`; fitted
+        on probabilities, it takes `probabilities` and gives `calibrated_probabilities`. With
         dim=1, the default if the fit had it, both are (batch, K, H, W). With output="logits" it gives
         `calibrated_logits`, as `transform`. Given the file of a classifier, `model`,
         it calibrates the logits in its `classifier_output`, which `probabilities` replace: see
