@@ -61,7 +61,8 @@ def to_onnx(
     output : {"probabilities", "logits"}
         What the model gives; logits are called `calibrated_logits`.
     dtype : "float32" or "float64"
-        Type of the input, the output and the computation.
+        Type of the input, the output and the computation. In float32, classes can tie that do not in float64;
+        `bayes` then has the temperature of the first of them, as `predict_proba` of float32 rows has.
     overwrite : bool
         Whether to replace an existing file.
 
