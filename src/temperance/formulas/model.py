@@ -27,7 +27,7 @@ from temperance.core.solution import Solution
 from temperance.errors import InputError, Remedy
 from temperance.formulas.automation import Automation
 from temperance.formulas.fit_record import FitRecord
-from temperance.inputs.containers import as_numpy, framework_of, open_logits
+from temperance.inputs.containers import as_numpy, framework_of, joined_batches, open_logits
 from temperance.inputs.probabilities import logits_from_probs
 from temperance.inputs.validation import (
     SCORES_LIKE,
@@ -188,7 +188,7 @@ def apply(
     model: Model, method: str, logits: Any, dim: int | None = None, from_probs: bool | None = None
 ) -> Any:
     """Return the result of `method` for logits or probabilities, in the same kind of container."""
-    logits, from_probs = logits_for(model, logits, from_probs)
+    logits, from_probs = logits_for(model, joined_batches(logits), from_probs)
     dim = axis_of_classes(model, dim, logits)
     framework = framework_of(logits)
     if framework is not None:
