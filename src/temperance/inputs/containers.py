@@ -153,7 +153,7 @@ def framework_of(logits: Any) -> str | None:
     """Return the subpackage that must compute with these logits, or None if NumPy can."""
     if _is_dask(logits):
         return "dask"
-    if _is_tensor(logits):
+    if is_tensor(logits):
         differentiated = logits.requires_grad and sys.modules["torch"].is_grad_enabled()
         if differentiated or logits.device.type != "cpu":
             return "torch"
@@ -332,7 +332,7 @@ def joined_batches(values: Any, n_axes: int = 2) -> Any:
     if len(widths) > 1:
         found = listed(sorted(width[0] for width in widths), str)
         raise InputError(f"all batches must have the same columns; found {found} columns.")
-    if all(map(_is_tensor, values)):
+    if all(map(is_tensor, values)):
         return sys.modules["torch"].cat(list(values))
     return np.concatenate([as_numpy(one) for one in values])
 
@@ -347,12 +347,12 @@ def as_numpy(values: Any, wanted: str = "labels and weights must be one per row"
 
     Raise for containers that NumPy would convert silently, and wrongly or slowly.
     """
-    if hasattr(values, "toarray") or (_is_tensor(values) and values.layout != sys.modules["torch"].strided):
-        dense = ".to_dense()" if _is_tensor(values) else ".toarray()"
+    if hasattr(values, "toarray") or (is_tensor(values) and values.layout != sys.modules["torch"].strided):
+        dense = ".to_dense()" if is_tensor(values) else ".toarray()"
         raise InputError(
             f"numbers must be in a dense array; found a sparse {type(values).__name__}. Pass {dense} of it."
         )
-    if _is_tensor(values):
+    if is_tensor(values):
         held = values.detach().cpu()
         return np.asarray((held.float() if held.dtype == sys.modules["torch"].bfloat16 else held).numpy())
     if _is_dask(values):
@@ -373,7 +373,8 @@ def as_numpy(values: Any, wanted: str = "labels and weights must be one per row"
         raise InputError(f"{wanted}; found lists of different lengths.") from None
 
 
-def _is_tensor(values: Any) -> bool:
+def is_tensor(values: Any) -> bool:
+    """Say whether it is a tensor of PyTorch."""
     torch = sys.modules.get("torch")  # without it, there are no tensors
     return torch is not None and isinstance(values, torch.Tensor)
 
@@ -381,7 +382,7 @@ def _is_tensor(values: Any) -> bool:
 def _unwrap(logits: Any) -> NDArray[Any] | BFloat16:
     if isinstance(logits, BFloat16):
         return logits
-    if _is_tensor(logits) and logits.dtype == (torch := sys.modules["torch"]).bfloat16:
+    if is_tensor(logits) and logits.dtype == (torch := sys.modules["torch"]).bfloat16:
         return BFloat16(logits.detach().cpu().view(torch.int16).numpy().view(np.uint16))
     array = as_numpy(numbers_of(logits), "logits must be an (N, K) array")
     if array.dtype.name == "bfloat16":
@@ -412,7 +413,7 @@ def wrap_like(given: Any, result: NDArray[Any]) -> Any:
 
     With the same shape it also has the same order in memory.
     """
-    if not _is_tensor(given):
+    if not is_tensor(given):
         return result
     torch = sys.modules["torch"]
     out = torch.from_numpy(result).to(given.device)
