@@ -198,7 +198,7 @@ def test_test_rows_are_in_the_unit_of_the_validation_rows(run):
 def test_the_unit_is_for_one_column(run):
     Path("a.csv").write_text("prob_0,prob_1,label\n50,50,1\n10,90,0\n")
     run("evaluate", "a.csv", "--unit", "percent").failed(
-        2, "the unit is that of a single column", "Leave --unit out"
+        2, "the unit belongs to a single column", "Leave --unit out"
     )
     Path("a.csv").write_text("prob_1,label\n50,1\n90,0\n")
     assert open_rows("a.csv", unit="percent").array().tolist() == [0.5, 0.9]

@@ -96,7 +96,7 @@ class ReadOptions:
     default_classes: tuple[str, ...] | None = None
     """The names of the classes if neither the user nor the file has any, from a calibrator."""
     default_unit: str | None = None
-    """The unit of stated confidences if `unit` is None: that of a calibrator's fit, or of validation rows."""
+    """The unit of stated confidences if `unit` is None, from a calibrator's fit or from validation rows."""
     default_positive: int | None = None
     """The class that is judged if `positive` is None, from a calibrator."""
     labels_only: bool = False

@@ -583,7 +583,7 @@ def _in_unit(stored: LazyArray, kind: str, options: ReadOptions) -> tuple[LazyAr
     if said is not None and not single:
         what = f"{kind} of shape {stored.shape}"
         raise stored.file_error(
-            f"the unit is that of a single column of confidences; found {what}.", Remedy("unit")
+            f"the unit belongs to a single column of confidences; found {what}.", Remedy("unit")
         )
     if not single or (unit is None and stored.class_names != MARK_CLASSES):
         return stored, None

@@ -338,7 +338,7 @@ def joined_batches(values: Any, n_axes: int = 2) -> Any:
 
 
 def item_size(values: Any) -> int:
-    """Return the bytes of a number in an array or a tensor, of any other container those of a float64."""
+    """Return the bytes of a number in an array or a tensor; 8, as a float64 has, for other containers."""
     return int(getattr(getattr(values, "dtype", None), "itemsize", 8))
 
 

@@ -300,7 +300,7 @@ def _label(method: str) -> str:
 
 
 def _room(longest: int) -> float:
-    """Return the inches that the longest label needs, beyond those of the package's methods."""
+    """Return the inches that the longest label needs more than a label of the package."""
     return 0.075 * max(0, longest - USUAL_LABEL)
 
 
