@@ -214,9 +214,9 @@ def logits_for(model: Model, given: Any, from_probs: bool | None) -> tuple[Any, 
     fitted_on = model.record.fitted_on
     if fitted_on is None or fitted_on.kind == "logits":
         logits = logits_from_probs(given, 0.0, renormalise=None)
-        zeros = np.empty(0)
-        if fitted_on is not None and framework_of(given) != "dask":
-            zeros = np.flatnonzero(np.isinf(as_numpy(logits)).reshape(len(logits), -1).any(axis=1))
+        if fitted_on is None or framework_of(given) == "dask":
+            return logits, False
+        zeros = np.flatnonzero(np.isinf(as_numpy(logits)).reshape(len(logits), -1).any(axis=1))
         if zeros.size:
             raise InputError(
                 f"a {model.name} that was fitted on logits does not know what a probability of 0 is; found 0",
