@@ -55,7 +55,7 @@ from temperance.inputs.containers import (
 )
 from temperance.inputs.labels import check_class
 from temperance.inputs.probabilities import logits_from_probs, probability_floor
-from temperance.inputs.validation import check_choice, warn_of_probabilities
+from temperance.inputs.validation import check_are_logits, check_choice
 
 QUANTILES = np.array([0.05, 0.5, 0.95])
 """Quantile levels at which the temperatures of a fit are kept."""
@@ -174,7 +174,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         classes: Sequence[str] | Sequence[int] | None = None,
         dim: int = -1,
         ignore_index: int | None = None,
-        from_probs: bool = False,
+        from_probs: bool | None = None,
         renormalise: bool = False,
         positions: bool = False,
         positive: int | str | None = None,
@@ -202,10 +202,11 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
             The axis of the classes: 1 for the (N, K, H, W) logits of pixels.
         ignore_index : int, optional
             Rows with this label are left out.
-        from_probs : bool
+        from_probs : bool, optional
             Whether `logits` are probabilities, (N, K) or (N,), whose logarithms are calibrated. Then
             `predict_proba(probs, from_probs=True)` and the other methods take probabilities too, raise small
-            ones to the same floor (`probability_floor`), and refuse them as logits.
+            ones to the same floor (`probability_floor`), and refuse them as logits. By default they are
+            logits, and raise an error if they look like probabilities; with False, they are logits for sure.
         renormalise : bool
             With `from_probs`: whether each row, here and later, is divided by its sum. For probabilities that
             were rounded, percentages or votes.
@@ -267,7 +268,9 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         for name in list(vars(self)):
             if name.endswith("_"):
                 delattr(self, name)  # of an earlier fit
-        model = record_fit(self._fit(data), data, fitted_on, None if positions else class_names, column)
+        as_logits = from_probs is None and not data.in_memory  # in memory, this was checked before the fit
+        names_of_fit = None if positions else class_names
+        model = record_fit(self._fit(data), data, fitted_on, names_of_fit, column, check=as_logits)
         # Later steps can read the rows again. The solver's own numbers are in the formula, and not in a file.
         solution = replace(model.solution, passes=data.passes, parameters=np.empty(0), covariance=None)
         self.model_ = replace(model, solution=solution)
@@ -676,7 +679,8 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
 
         With output="probabilities" it is `predict_proba`, which is the default of `to_onnx` and `temperance
         export`.
-        `dim` is the axis of the classes: 1 for the (N, K, H, W) logits of pixels; by default the fit's.
+        `dim` is the axis of the classes: 1 for the (N, K, H, W) logits of pixels; by default the fit's. A
+        calibrator of probabilities gives a module that takes these.
         """
         model = model_of(self)
         try:
@@ -700,7 +704,8 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
     ) -> None:
         """Write `predict_proba` as an ONNX model, or a classifier with it at its end.
 
-        Alone, it takes `logits` (batch, K) and gives `probabilities` (batch, K), both of type `dtype`. With
+        Alone, it takes `logits` (batch, K) and gives `probabilities` (batch, K), both of type `dtype`; fitted
+        on probabilities, it takes `probabilities` and gives `calibrated_probabilities`. With
         dim=1, the default if the fit had it, both are (batch, K, H, W). With output="logits" it gives
         `calibrated_logits`, as `transform`. Given the file of a classifier, `model`,
         it calibrates the logits in its `classifier_output`, which `probabilities` replace: see
@@ -739,15 +744,15 @@ def _open_rows(
     classes: Any,
     dim: int,
     ignore_index: int | None,
-    from_probs: bool,
+    from_probs: bool | None,
 ) -> tuple[FitData, tuple[str, ...] | None, int | None]:
     """Return the rows of a fit, the names of their classes if any, and their axis if it is not the last."""
     if framework_of(logits) != "dask":
         opened = open_labelled(
             logits, labels, sample_weight, classes=classes, dim=dim, ignore_index=ignore_index, groups=groups
         )
-        if not from_probs:
-            warn_of_probabilities(opened.logits)
+        if from_probs is None:
+            check_are_logits(opened.logits)
         together = None if opened.groups is None else number_groups(opened.groups)
         if opened.n_groups == len(opened):
             together = None  # each row is a group of its own

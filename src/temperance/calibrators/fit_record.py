@@ -25,7 +25,7 @@ from temperance.core.quantiles import SLACK
 from temperance.files import utc_now
 from temperance.formulas.fit_record import BASELINE_SHARES, Baseline, FitRecord, FittedOn, class_groups
 from temperance.formulas.model import Model
-from temperance.inputs.validation import warn_of_probabilities
+from temperance.inputs.validation import check_are_logits
 
 # Rows that the digest and the baseline are computed from, and how many logits they have at most.
 HASHED_ROWS, HASHED_LOGITS = 4096, 1 << 18
@@ -40,16 +40,21 @@ def record_fit(
     fitted_on: FittedOn,
     class_names: tuple[str, ...] | None,
     positive: int | None,
+    *,
+    check: bool,
 ) -> Model:
-    """Return the model of a fit with the record of the rows it was fitted to."""
+    """Return the model of a fit with the record of the rows it was fitted to.
+
+    `check`: whether to raise if its logits look like probabilities.
+    """
     described = min(BASELINE_ROWS, max(MIN_BASELINE_ROWS, BASELINE_LOGITS // data.n_classes))
     samples: Samples = [
         (_hash_step(data), _labelled),
         (-(-data.n_rows // described), partial(_evaluate, model)),
     ]
     (counts, class_counts), ((labels, logits), predictions) = data.survey(_label_counts, samples)
-    if not data.in_memory:  # in memory, this was checked before the fit
-        warn_of_probabilities(logits)
+    if check:
+        check_are_logits(logits)
     groups = class_groups(class_counts)
     baseline = _baseline(data.n_classes, *predictions)
     if baseline is not None:

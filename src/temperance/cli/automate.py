@@ -79,7 +79,7 @@ def automate(
         with opened.stored.naming_file():
             automated = fitted.automate(
                 logits, labels, positive=column, groups=opened.groups_of(1),
-                from_probs=False if opened.kind == "probs" else None, **promise,
+                from_probs=opened.from_probs, **promise,
             )  # fmt: skip
     rule = automated.automation_
     saves = out is not None and rule.threshold is not None

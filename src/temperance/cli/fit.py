@@ -108,8 +108,9 @@ def fit(
         steps = itertools.count(1)  # how many a fit takes is not known
         with rows.stored.naming_file(), calling_at_each_pass(lambda: report(f"step {next(steps)}", math.nan)):
             calibrator.fit(
-                logits, rows.labels, positions=rows.positions, groups=rows.groups, positive=rows.positive
-            )
+                logits, rows.labels, positions=rows.positions, groups=rows.groups, positive=rows.positive,
+                from_probs=rows.from_probs,
+            )  # fmt: skip
         before = _finding_of(None, rows)
         after = _finding_of(calibrator, rows) if before.of_event else None
     record_rows(calibrator, rows, rows.class_names)

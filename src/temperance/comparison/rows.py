@@ -41,7 +41,10 @@ def predict(calibrator: Any, logits: Values) -> Matrix:
     out = np.empty(logits.shape)
     for part in row_slices(n_rows, max(1, BLOCK_LOGITS // n_classes) if is_ours else n_rows):
         wide = np.asarray(widened(logits[part]), np.float64)
-        probs = LogitRows(wide).softmax(1.0) if calibrator is None else calibrator.predict_proba(wide)
+        known = {"from_probs": False} if is_ours else {}  # they were checked, or made from probabilities
+        probs = (
+            LogitRows(wide).softmax(1.0) if calibrator is None else calibrator.predict_proba(wide, **known)
+        )
         if np.shape(probs) != wide.shape:  # an assignment would repeat one row or column without a word
             raise InputError(
                 f"predict_proba must return an array of the shape of the logits, {wide.shape}; found shape "

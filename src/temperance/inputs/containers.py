@@ -2,7 +2,7 @@
 
 NumPy arrays and memory maps are used directly, bfloat16 as integers of 16 bits, a tensor through its shared
 memory, and a DataFrame through its array. Dask collections stay where they are. Results for a tensor
-are a tensor again, otherwise an array.
+are a tensor again, otherwise an array. A list of (n, K) arrays is the batches of a loader, joined.
 
 A calibrator sees (rows, K) whatever the shape: pixels have logits (N, K, H, W) with the classes in axis 1,
 tokens (N, T, K) with the classes last, and (N,) or (N, 1) logits of a binary classifier are columns [0, z].
@@ -156,7 +156,7 @@ def framework_of(logits: Any) -> str | None:
     """Return the subpackage that must compute with these logits, or None if NumPy can."""
     if _is_dask(logits):
         return "dask"
-    if _is_tensor(logits):
+    if is_tensor(logits):
         differentiated = logits.requires_grad and sys.modules["torch"].is_grad_enabled()
         if differentiated or logits.device.type != "cpu":
             return "torch"
@@ -173,6 +173,7 @@ def open_logits(logits: Any, dim: int = -1) -> Logits:
 
     Arrays can have more axes; `dim` is the axis of the classes.
     """
+    logits = joined_batches(logits)
     given = _unwrap(logits)
     shape, n_axes = tuple(given.shape), max(1, len(given.shape))
     if not isinstance(dim, (int, np.integer)) or not -n_axes <= dim < n_axes:
@@ -270,7 +271,8 @@ class Beside:
         def one_per_row(values: Any, name: str) -> Any:
             if values is None:
                 return None
-            array = as_numpy(values)
+            of_rows = opened is None or len(opened.leading) == 1
+            array = as_numpy(joined_batches(values, 1) if of_rows else values)
             if opened is None:
                 return array
             missing = len(opened.leading) - array.ndim
@@ -320,12 +322,44 @@ def rows_to_keep(labels: NDArray[Any], ignore_index: int) -> NDArray[np.intp]:
     return kept
 
 
+def joined_batches(values: Any, n_axes: int = 2) -> Any:
+    """Return a list of arrays with so many axes as one array, or tensor, of all rows; others as they are.
+
+    Their rows are never groups, whatever their number; images or texts have logits with more axes.
+    """
+    if not isinstance(values, list | tuple) or not values:
+        return values
+    if _is_dask(values[0]) or not all(getattr(one, "ndim", None) == n_axes for one in values):
+        return values
+    if any(column_names(one) is not None for one in values):
+        raise InputError(
+            "batches must be arrays or tensors; found data frames. Join them first, such as by pandas.concat."
+        )
+    widths = {one.shape[1:] for one in values}
+    if len(widths) > 1:
+        found = listed(sorted(width[0] for width in widths), str)
+        raise InputError(f"all batches must have the same columns; found {found} columns.")
+    if all(map(is_tensor, values)):
+        return sys.modules["torch"].cat(list(values))
+    return np.concatenate([as_numpy(one) for one in values])
+
+
+def item_size(values: Any) -> int:
+    """Return the bytes of a number in an array or a tensor; 8, as a float64 has, for other containers."""
+    return int(getattr(getattr(values, "dtype", None), "itemsize", 8))
+
+
 def as_numpy(values: Any, wanted: str = "labels and weights must be one per row") -> NDArray[Any]:
     """Return numbers or labels as an array; a tensor can be on any device.
 
     Raise for containers that NumPy would convert silently, and wrongly or slowly.
     """
-    if _is_tensor(values):
+    if hasattr(values, "toarray") or (is_tensor(values) and values.layout != sys.modules["torch"].strided):
+        dense = ".to_dense()" if is_tensor(values) else ".toarray()"
+        raise InputError(
+            f"numbers must be in a dense array; found a sparse {type(values).__name__}. Pass {dense} of it."
+        )
+    if is_tensor(values):
         held = values.detach().cpu()
         return np.asarray((held.float() if held.dtype == sys.modules["torch"].bfloat16 else held).numpy())
     if _is_dask(values):
@@ -346,7 +380,8 @@ def as_numpy(values: Any, wanted: str = "labels and weights must be one per row"
         raise InputError(f"{wanted}; found lists of different lengths.") from None
 
 
-def _is_tensor(values: Any) -> bool:
+def is_tensor(values: Any) -> bool:
+    """Say whether it is a tensor of PyTorch."""
     torch = sys.modules.get("torch")  # without it, there are no tensors
     return torch is not None and isinstance(values, torch.Tensor)
 
@@ -354,12 +389,8 @@ def _is_tensor(values: Any) -> bool:
 def _unwrap(logits: Any) -> NDArray[Any] | BFloat16:
     if isinstance(logits, BFloat16):
         return logits
-    if _is_tensor(logits) and logits.dtype == (torch := sys.modules["torch"]).bfloat16:
+    if is_tensor(logits) and logits.dtype == (torch := sys.modules["torch"]).bfloat16:
         return BFloat16(logits.detach().cpu().view(torch.int16).numpy().view(np.uint16))
-    if hasattr(logits, "toarray"):
-        raise InputError(
-            f"logits must be a dense array; found a sparse {type(logits).__name__}. Pass logits.toarray()."
-        )
     array = as_numpy(numbers_of(logits), "logits must be an (N, K) array")
     if array.dtype.name == "bfloat16":
         return BFloat16(array.view(np.uint16))
@@ -389,7 +420,7 @@ def wrap_like(given: Any, result: NDArray[Any]) -> Any:
 
     With the same shape it also has the same order in memory.
     """
-    if not _is_tensor(given):
+    if not is_tensor(given):
         return result
     torch = sys.modules["torch"]
     out = torch.from_numpy(result).to(given.device)

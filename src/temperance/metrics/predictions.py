@@ -33,6 +33,8 @@ from temperance.core.blocks import block_rows, row_slices
 from temperance.inputs.containers import (
     Beside,
     as_numpy,
+    item_size,
+    joined_batches,
     names_of,
     numbers_of,
     open_logits,
@@ -213,13 +215,15 @@ def check_rows(
     Labels and `positive` can be class names, given as `classes` or as the columns of a data frame. Groups are
     numbered from 0 without gaps; without them, arrays with more axes are grouped along their first axis.
     """
+    probs = joined_batches(probs)
     array, opened = as_numpy(numbers_of(probs)), None
     if array.ndim > 2 or dim not in (-1, array.ndim - 1):
         opened = open_logits(array, dim)
         array = np.asarray(opened.values)
     few: dict[str, Any] = {"ignore_index": ignore_index, "min_groups": min_groups}
     beside = Beside.open(opened, len(array), labels, sample_weight, groups, by, **few)
-    array = check_probabilities(array if beside.kept is None else array[beside.kept])
+    kept_rows = array if beside.kept is None else array[beside.kept]
+    array = check_probabilities(kept_rows, precision=item_size(probs))
     if array.dtype.itemsize > 8:  # bin edges are computed in float64
         array = array.astype(np.float64)
     n_rows, n_classes = array.shape
