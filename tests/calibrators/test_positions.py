@@ -133,7 +133,7 @@ def test_checks_of_any_number_of_options_make_one_history(tmp_path):
         assert found.action == "keep", found
     logits, labels = questions(600, 5, seed=9, temperature=6.0)
     found = monitoring.check(cal, logits, labels, history=history, name="worse")
-    assert (found.action, found.change.explanation, found.change.classes) == ("refit", "confidence", ())
+    assert (found.action, found.change.gap.column, found.change.classes) == ("refit", None, ())
 
 
 def test_a_check_does_not_alarm_for_other_positions():
