@@ -166,6 +166,7 @@ def automate(
         ignore_index=ignore_index,
         groups=groups,
         min_groups=1,
+        examine=True,
     )
     names = names_of(probs, classes, rows.probs.shape[1])
     if positive is None:

@@ -35,6 +35,7 @@ from temperance.core.arrays import Indices, Vector
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError, InputWarning
 from temperance.inputs.containers import LabelledRows, check_column_names, column_names, open_labelled
+from temperance.inputs.groups import warn_of_shared_groups
 from temperance.inputs.validation import check_number, warn_of_probabilities
 from temperance.metrics.bootstrap import DRAWS
 from temperance.metrics.decomposition import random_folds
@@ -148,11 +149,12 @@ def compare(
         "classes": classes, "positions": positions, "dim": dim, "ignore_index": ignore_index
     }  # fmt: skip
     own_by = by if test_labels is None else None
-    val = open_labelled(val_logits, val_labels, sample_weight, groups=groups, by=own_by, **reading)
+    val = open_labelled(val_logits, val_labels, sample_weight, groups=groups, by=own_by, **reading).examined()
     test, fold, evaluated_on = val, None, "the test set"
     if test_labels is not None:
-        test = open_labelled(test_logits, test_labels, groups=test_groups, by=by, **reading)
+        test = open_labelled(test_logits, test_labels, groups=test_groups, by=by, **reading).examined()
         _check_test(val, val_logits, test, test_logits)
+        warn_of_shared_groups(groups, test_groups)
     elif test_groups is not None:
         raise InputError("test_groups must come with test_logits, which are missing. Pass groups.")
     else:
@@ -160,7 +162,7 @@ def compare(
         wanted = f"from 2 to the number of rows, {n_rows}"
         check_number("folds", folds, wanted, lambda folds: 2 <= folds <= n_rows, whole=True)
         folds = min(folds, val.n_groups or n_rows)
-        fold = random_folds(len(val), folds, np.random.default_rng(random_state), val.groups)
+        fold = random_folds(len(val), folds, np.random.default_rng(random_state), val.units)
         evaluated_on = f"{folds}-fold cross-validation"
     if not warn_of_probabilities(val.logits):
         warn_of_probabilities(test.logits)
@@ -297,10 +299,10 @@ class _Evaluation:
                 probs = np.empty(self.test.logits.shape)
                 for held in range(self.fold.max() + 1):
                     rows = np.flatnonzero(self.fold == held)
-                    fitted = fit_method(method, self.val, self.fold == held)
+                    fitted = fit_method(method, self.val.take(np.flatnonzero(self.fold != held)))
                     probs[rows] = predict(fitted, self.val.logits[rows])
         labels, (wrong, chance) = self.test.labels, self.pseudo_error
-        judged = check_rows(probs, labels, self.test.weights, groups=self.test.groups, by=self.test.by)
+        judged = check_rows(probs, labels, self.test.weights, groups=self.test.units, by=self.test.by)
         scores = replace(self.scorer.evaluate(judged), of_first_axis=self.of_first_axis)
         top = probs.argmax(axis=1)
         # A method that keeps the class changes no decision, even if two probabilities round to the same
@@ -320,6 +322,6 @@ class _Evaluation:
             warnings=tuple(dict.fromkeys(str(warning.message) for warning in caught)),
             class_reliability=class_reliability(probs, self.test, self.scorer.bins),
             pseudo_nll=(label_nll(probs, wrong), chance),
-            groups=self.test.groups,
+            groups=self.test.units,
             folds=None if self.fold is None else int(self.fold.max()) + 1,
         )

@@ -77,7 +77,7 @@ def find_copies(
     scores = examined.widened() if isinstance(examined, BFloat16) else examined
     found = np.unique(row_prints(examined), return_inverse=True)[1]
     with np.errstate(all="ignore"):  # whether scores are finite is checked elsewhere
-        sure = confidence(scores)
+        sure = np.nan_to_num(confidence(scores))
     if not are_copies(found, labels[some], scores.argmax(axis=1), sure):
         return None
     _, begin, number = np.unique(row_prints(values), return_index=True, return_inverse=True)
