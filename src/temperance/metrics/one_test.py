@@ -202,6 +202,7 @@ class _Sum:
         k0 = k1 = k2 = 0.0
         for p, t in self.parts():
             tilted = (sign * s) * t
+            tilted[p == 0] = -np.inf
             most = tilted.max(axis=0)
             tilted -= most
             np.exp(tilted, out=tilted)
@@ -245,10 +246,10 @@ def one_test(rows: Predictions, design: Design | None = None) -> OneTest:
         largest_p, column = level_p, 1
     elif rows.positions:  # whose columns have no frequencies
         level_p = largest_p = np.nan
-        column, (spread_p, extreme) = 0, _Spread.of(rows, weight, 1).p_value(design)
+        column, (spread_p, extreme) = 0, _Spread.of(rows, weight, None).p_value(design)
     else:
-        largest_p, column = _largest(rows, weight, design)
-        spread = _Spread.of(rows, weight)
+        largest_p, column, variance = _largest(rows, weight, design)
+        spread = _Spread.of(rows, weight, variance)
         level_p = min(1.0, 2 * float(np.nanmin([largest_p, spread.joint_p(design), 1.0])))
         spread_p, extreme = spread.p_value(design)
     impossible = int(np.count_nonzero(rows.of_label == 0))
@@ -318,8 +319,8 @@ def log_odds(rows: Predictions) -> Vector:
     return odds
 
 
-def _largest(rows: Predictions, weight: Vector, design: Design | None) -> tuple[float, int]:
-    """Return the class that is furthest from its predicted frequency, and its p-value as one of all."""
+def _largest(rows: Predictions, weight: Vector, design: Design | None) -> tuple[float, int, Vector]:
+    """Return the p-value of the class furthest from its frequency as one of all, it, and all variances."""
     n_classes = rows.probs.shape[1]
     expected, information, variance = np.zeros((3, n_classes))
     for block in cached_slices(*rows.probs.shape):
@@ -333,10 +334,11 @@ def _largest(rows: Predictions, weight: Vector, design: Design | None) -> tuple[
     furthest = np.argsort(-z, kind="stable")[:MAX_TAILS].tolist()
     p_values = [count_p(rows, column, weight, design) for column in furthest]
     if not np.isfinite(p_values).any():
-        return np.nan, furthest[0]
+        return np.nan, furthest[0], variance
     best = int(np.nanargmin(p_values))
     times = max(2, int(np.count_nonzero(information > 1e-6)))
-    return float(-np.expm1(times * np.log1p(-min(p_values[best], 1 - 1e-16)))), furthest[best]
+    of_all = float(-np.expm1(times * np.log1p(-min(p_values[best], 1 - 1e-16))))
+    return of_all, furthest[best], variance
 
 
 @dataclass(frozen=True, eq=False)
@@ -356,15 +358,13 @@ class _Spread:
     can_be_joint: bool
 
     @classmethod
-    def of(cls, rows: Predictions, weight: Vector, n_columns: int | None = None) -> Self:
+    def of(cls, rows: Predictions, weight: Vector, variance: Vector | None) -> Self:
+        """Give each class of enough variance a column of its own; without variances, all share one."""
         n_rows, n_classes = rows.probs.shape
-        variance, column = np.zeros(n_classes), np.zeros(n_classes, np.intp)
+        own, column = 0, np.zeros(n_classes, np.intp)
         slices = row_slices(n_rows, block_rows(n_classes, 4 * 8))
-        for block in slices:
-            p = rows.probs[block].astype(np.float64, copy=False)
-            variance += weight[block] ** 2 @ (p * (1 - p))
-        own = int(np.count_nonzero(variance * n_rows / (weight @ weight) >= MIN_INFORMATION))
-        if n_columns is None:
+        if variance is not None:
+            own = int(np.count_nonzero(variance * n_rows / (weight @ weight) >= MIN_INFORMATION))
             order = np.argsort(-variance, kind="stable")
             column[order] = np.minimum(np.arange(n_classes), min(max(own, 1), MAX_COLUMNS - 1))
         size = int(column.max()) + 1
@@ -436,7 +436,7 @@ def quadratic(
 
 def _centred_logs(probs: Floats) -> tuple[Matrix, Matrix]:
     """Return probabilities that sum to 1, and their logarithms minus the mean of each row."""
-    p = probs.astype(np.float64)
+    p = np.array(probs, np.float64)
     p /= p.sum(axis=1, keepdims=True)
     logs = np.log(np.maximum(p, MIN_PROBABILITY))
     logs -= np.einsum("ij,ij->i", p, logs)[:, None]
