@@ -82,13 +82,11 @@ def find_copies(
         return None
     _, begin, number = np.unique(row_prints(values), return_index=True, return_inverse=True)
     fact = (
-        f"rows must be different ones, or have groups; found {len(begin):,} different rows among {n_rows:,}, "
-        "and the labels of equal ones agree more often than chance allows, as of copies."
+        f"rows must be different ones, or have groups; found {len(begin):,} different rows among {n_rows:,}. "
+        "They are copies, since labels of equal rows agree more often than chance allows: a fit counts each "
+        "of them, intervals, tests and folds count one."
     )
-    advice = (
-        "A fit counts each copy; intervals, tests and folds count them as one row. Drop the copies. If these "
-        "are different rows, pass groups, with an id of its own for each."
-    )
+    advice = "Drop the copies. If they are different rows, pass groups, with an id of its own for each."
     warn_user(InputWarning(fact, advice, Remedy("groups", (None,))))
     place = np.empty(len(begin), np.intp)
     place[np.argsort(begin)] = np.arange(len(begin))

@@ -142,7 +142,7 @@ class Finding:
         mean, slope, gap = of_class.mean(p), _NO_ESTIMATE, _gap(of_class)
         ratio = Estimate(*(1 - end / mean if mean > 0 else np.nan for end in (gap.value, gap.high, gap.low)))
         if event is None:
-            gap = _confidence_gap(rows)
+            gap = rows.gap(CONFIDENCE)
         else:
             slope = cox_of(p, outcome, of_class.weight, of_class.groups, CONFIDENCE).slope
         accuracy, chance = judged.mean(judged.correct), _chance(judged)
@@ -334,13 +334,6 @@ def _gap(rows: Predictions) -> Estimate:
     p, wrong = rows.probs[:, 1].astype(np.float64), rows.pseudo_error
     pseudo = p - wrong.labels, wrong.weight
     return mean_interval(p - rows.labels, rows.weight, CONFIDENCE, -1.0, 1.0, pseudo, rows.groups)
-
-
-def _confidence_gap(rows: Predictions) -> Estimate:
-    """Return confidence minus accuracy."""
-    wrong = rows.pseudo_error
-    pseudo = -wrong.residual, wrong.weight
-    return mean_interval(-rows.residual, rows.weight, CONFIDENCE, -1.0, 1.0, pseudo, rows.groups)
 
 
 def _chance(rows: Predictions) -> float:

@@ -16,7 +16,7 @@ least t, then
 Intervals need one error, even if no row is one (see `metrics.intervals`). Each row gets a pseudo-label: a
 class k other than j, in proportion to sqrt(p_k). Its place among these is a term of an additive sequence,
 which is as even as chance, and the same on every call. The chance of the row is w sum_k sqrt(p_k) over the
-same classes, up to a factor.
+same classes, up to a factor. A pseudo-success, with the label j, has the chance w sqrt(p_j).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from temperance.inputs.groups import MIN_GROUPS, check_groups
 from temperance.inputs.labels import Names, check_class, check_labels
 from temperance.inputs.probabilities import check_probabilities
 from temperance.inputs.validation import check_number
-from temperance.metrics.intervals import Units
+from temperance.metrics.intervals import Estimate, Units, mean_interval
 
 _GOLDEN_RATIO = (5**0.5 - 1) / 2
 
@@ -164,6 +164,14 @@ class Predictions:
         for block in cached_slices(*self.probs.shape):
             totals += self.weight[block] @ self.probs[block].astype(np.float64, copy=False)
         return totals
+
+    def gap(self, level: float) -> Estimate:
+        """Return confidence minus accuracy, with a pseudo-error and a pseudo-success in its interval."""
+        said = self.confidence.astype(np.float64)
+        chance = self.weight * np.sqrt(said)
+        at_both = np.concatenate([said, said - 1])
+        pseudo = at_both, np.concatenate([self.pseudo_error.weight, chance / chance.sum()])
+        return mean_interval(-self.residual, self.weight, level, -1.0, 1.0, pseudo, self.groups)
 
     def mean(self, values: Vector) -> float:
         """Return the weighted mean of one value per row."""
