@@ -306,8 +306,8 @@ def proportion_interval(
     with_one = (mean + one_row * np.array([0.0, 1.0])) / (1 + one_row)
     of_one = (one_row * np.array([with_one[0], 1 - with_one[1]])) ** 2
     squares = share**2 @ (values[:, None] - with_one) ** 2 + of_one
-    rows = with_one * (1 - with_one) * (1 + one_row) / np.where(squares > 0, squares, np.inf)
-    rows = np.where(squares > 0, np.minimum(rows, 1 / one_row), 1 / one_row)
+    of_equal = with_one * (1 - with_one) * (1 + one_row)
+    rows = 1 / np.maximum(np.divide(squares, of_equal, out=np.zeros(2), where=of_equal > 0), one_row)
     rows /= units.effect * units.widening(confidence) ** 2
     low, high = wilson_interval(np.array([mean, mean]), rows, confidence)
     events = np.maximum(rows * np.array([mean, 1 - mean]), np.finfo(np.float64).tiny)
