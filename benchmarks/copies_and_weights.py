@@ -1,4 +1,4 @@
-"""Are copies told from rows of equal scores? Do intervals cover with weights, and if few rows are correct?
+"""Tell copies from rows of equal scores; cover with weights, and where few predictions are correct.
 
     python benchmarks/copies_and_weights.py                     runs the simulations and fills coverage.md
     python benchmarks/copies_and_weights.py --simulations 50    a quick look, which fills the page too

@@ -61,9 +61,9 @@ def test_rows_that_only_have_equal_scores_stay_independent(case):
         assert not called_copies(*NOT_COPIES[case](np.random.default_rng(seed)))
 
 
-def oversampled(rng):
+def oversampled(rng, sharpen=1.0):
     """Return rows of which the rare class has been drawn until it is as frequent as the other."""
-    probs, labels = draw(rng, 3000, 2, 1.0, 5.0)
+    probs, labels = draw(rng, 3000, 2, sharpen, 5.0)
     rare = np.flatnonzero(labels)
     rows = np.r_[np.flatnonzero(labels == 0), rng.choice(rare, np.count_nonzero(labels == 0))]
     return probs[rows], labels[rows]
@@ -85,6 +85,7 @@ COPIES = {
     ),
     "few are correct": lambda rng: tuple(np.repeat(one, 2, axis=0) for one in draw(rng, 500, 100, 0.5)),
     "oversampled": oversampled,
+    "oversampled, with confidences of 1": lambda rng: oversampled(rng, 6.0),
     "bootstrap": bootstrapped,
 }
 
