@@ -110,8 +110,7 @@ def test_copies_are_found_in_any_type_and_among_many_rows(monkeypatch):
             find_copies(probs.astype(dtype), labels, largest)
     with pytest.warns(InputWarning, match="found 1,000 different rows among 2,000"):
         whole = find_copies(probs, labels, largest)
-    monkeypatch.setattr(copies, "EXAMINED_ROWS", 500)
-    monkeypatch.setattr(copies, "EXAMINED_SCORES", 1)
+    monkeypatch.setattr(copies, "EXAMINED_ROWS", (500, 500))
     with pytest.warns(InputWarning, match="found 1,000 different rows among 2,000"):
         np.testing.assert_array_equal(find_copies(probs, labels, largest), whole)
 

@@ -36,7 +36,7 @@ from temperance.errors import InputWarning, Remedy, warn_user
 MAX_P_VALUE = 1e-3
 MAX_RATIO = 0.5  # of the pairs that differ to those expected
 MIN_SETS = 20  # of a predicted class with an accuracy of its own
-EXAMINED_ROWS, EXAMINED_SCORES = 1 << 12, 1 << 22  # at least so many rows, and more up to so many scores
+EXAMINED_ROWS, EXAMINED_SCORES = (1 << 12, 1 << 17), 1 << 22  # at least, at most; and so many scores
 _FIRST_COLUMNS = 4  # that rule out most ties
 _EXACT = 64  # bits
 
@@ -69,7 +69,7 @@ def find_copies(
     columns = np.unique(np.linspace(0, n_classes - 1, _FIRST_COLUMNS).astype(np.intp))
     first = row_prints(_columns(values, columns))
     # Copies have equal prints, so all rows of a set are examined, or none.
-    step = -(-n_rows // max(EXAMINED_ROWS, EXAMINED_SCORES // n_classes))
+    step = -(-n_rows // int(np.clip(EXAMINED_SCORES // n_classes, *EXAMINED_ROWS)))
     some = np.flatnonzero(first % np.uint64(step) == 0)
     if not len(some) or not _has_ties(first[some]):
         return None
