@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo demo-task docs test test-slow test-processors test-browser fuzz kill mutants reliability check lint types coverage coverage-of-intervals wheel extras oldest reproducible sbom audit bench bench-peers monitoring prior bayes-evaluation study clean
+.PHONY: help demo demo-task docs test test-slow test-processors test-browser fuzz kill mutants reliability check lint types coverage coverage-of-intervals wheel extras oldest reproducible sbom audit bench bench-peers monitoring events prior bayes-evaluation study clean
 
 help:
 	@echo "demo   set up, compare methods on the built-in network, write a report"
@@ -28,6 +28,7 @@ help:
 	@echo "bench  measure speed as ratios to np.exp, in one run"
 	@echo "bench-peers  measure other libraries beside ours (an hour, 6 GB), fill docs/benchmarks/speed.md"
 	@echo "monitoring  simulate false alarms and power of temperance check, write docs/monitoring.md"
+	@echo "events  simulate how calibration is judged and what is then done (an hour), fill docs/benchmarks/calibration-tests.md"
 	@echo "prior  learn the population prior from the files in TASKS"
 	@echo "bayes-evaluation  evaluate the prior (an hour; existing scores of other methods are kept)"
 	@echo "study  run the paper's study on the files in TASKS (an hour and a half), write build/study-docs"
@@ -202,6 +203,10 @@ bench-peers: $(VENV)/ready $(PEERS:%=build/peers/%/ready)
 
 monitoring: $(VENV)/ready
 	$(BIN)/python benchmarks/monitoring.py --write
+
+# One part: make events PART=power.
+events: $(VENV)/ready
+	TEMPERANCE_THREADS=1 OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python benchmarks/events.py $(or $(PART),all) --write
 
 # Folder of task files, see benchmarks/learn_prior.py.
 TASKS ?= ../shared/data/tasks

@@ -86,7 +86,12 @@ def measure(world: World, n_rows: int, max_error: float, simulations: int) -> li
         # The top class first; how the rest is divided changes nothing.
         probs = np.column_stack([found, np.repeat((1 - found)[:, None] / 9, 9, axis=1)])
         rule = decisions.automate(
-            probs, (draws < wrong).astype(int), max_error, DELTA, groups=groups if world.told else None
+            probs,
+            (draws < wrong).astype(int),
+            max_error,
+            DELTA,
+            groups=groups if world.told else None,
+            positions=True,
         )
         covered = 0
         if rule.threshold is not None:

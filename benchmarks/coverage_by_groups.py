@@ -3,9 +3,7 @@
     python benchmarks/coverage_by_groups.py --simulations 1000     adds what is missing, then fills the page
     python benchmarks/coverage_by_groups.py --simulations 0        fills the page from what is done
 
-Rows have the marginal distribution of the scenarios of `coverage_worlds`. With correlation r, logits are
-sqrt(r) times those of their group plus sqrt(1 - r) times their own, and with probability sqrt(r) a row has
-the random number of its group, which decides whether the label is the most likely class.
+`coverage_worlds.draw_groups` has the worlds.
 """
 
 from __future__ import annotations
@@ -17,34 +15,14 @@ from pathlib import Path
 
 import numpy as np
 from coverage_of_intervals import LEVEL, PAGE, ROOT, Store, truths_of
-from coverage_worlds import BINS
-from scipy.special import softmax
+from coverage_worlds import BINS, GROUPED_CLASSES, GROUPS, IN_GROUPS, draw_groups
 
 from temperance.metrics.evaluation import Scorer
 from temperance.metrics.predictions import check_rows
 
-GROUPS = {2: 200, 20: 50, 500: 20}
-"""How many groups there are of each size."""
 CORRELATIONS = (0.0, 0.1, 0.5)
-SCENARIOS = {"calibrated": 1.0, "overconfident": 1.8}
-"""By what the logits are multiplied, as in `coverage_worlds`."""
 NAMES = ("accuracy", "nll", "brier", "debiased_ece", "overconfidence")
-CLASSES, DRAWS, AT_ONCE = 3, 300, 50
-
-
-def draw(size, correlation, scenario, rng):
-    """Return probabilities, labels and groups."""
-    n_groups, shape = GROUPS[size], (GROUPS[size], size, CLASSES)
-    shared, own = rng.normal(size=(n_groups, 1, CLASSES)), rng.normal(size=shape)
-    logits = 2 * (np.sqrt(correlation) * shared + np.sqrt(1 - correlation) * own)
-    of_group, chance = rng.uniform(size=(n_groups, 1)), rng.uniform(size=shape[:2])
-    chance = np.where(rng.uniform(size=shape[:2]) < np.sqrt(correlation), of_group, chance)
-    truth = softmax(logits, axis=2)
-    order = np.argsort(-truth, axis=2)
-    rank = (np.take_along_axis(truth, order, axis=2).cumsum(axis=2) < chance[..., None]).sum(axis=2)
-    labels = np.take_along_axis(order, np.minimum(rank, CLASSES - 1)[..., None], axis=2)
-    probs = softmax(SCENARIOS[scenario] * logits, axis=2).reshape(-1, CLASSES)
-    return probs, labels.reshape(-1), np.repeat(np.arange(n_groups), size)
+DRAWS, AT_ONCE = 300, 50
 
 
 def misses(cell, truths, seeds):
@@ -53,8 +31,8 @@ def misses(cell, truths, seeds):
     scorers = {kind: Scorer(BINS, LEVEL, DRAWS, 0) for kind in ("groups", "rows")}
     missed = {kind: dict.fromkeys(NAMES, 0) for kind in scorers}
     for seed in seeds:
-        rng = np.random.default_rng([size, int(100 * correlation), list(SCENARIOS).index(scenario), seed])
-        probs, labels, groups = draw(size, correlation, scenario, rng)
+        rng = np.random.default_rng([size, int(100 * correlation), list(IN_GROUPS).index(scenario), seed])
+        probs, labels, groups = draw_groups(size, correlation, scenario, rng)
         for kind, scorer in scorers.items():
             found = scorer.evaluate(check_rows(probs, labels, groups=groups if kind == "groups" else None))
             for name in NAMES:
@@ -86,12 +64,12 @@ def main() -> None:
     parser.add_argument("--store", type=Path, default=ROOT / "build" / "coverage-by-groups")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    store, cells = Store(options.store), list(product(GROUPS, CORRELATIONS, SCENARIOS))
+    store, cells = Store(options.store), list(product(GROUPS, CORRELATIONS, IN_GROUPS))
     for stop in range(AT_ONCE, options.simulations + AT_ONCE, AT_ONCE):
         for cell in cells:
             seeds = range((store.read(cell) or {"n": 0})["n"], min(stop, options.simulations))
             if seeds:
-                store.add(cell, len(seeds), **misses(cell, truths_of(store, CLASSES, cell[2]), seeds))
+                store.add(cell, len(seeds), **misses(cell, truths_of(store, GROUPED_CLASSES, cell[2]), seeds))
     lines = "\n".join(table(store.all(cells)))
     before, _, rest = PAGE.read_text(encoding="utf-8").partition("<!-- by groups -->\n")
     _, _, after = rest.partition("<!-- end of by groups -->\n")

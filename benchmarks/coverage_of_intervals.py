@@ -16,6 +16,7 @@ import warnings
 from itertools import product
 from pathlib import Path
 
+import coverage_costs
 import coverage_fits
 import numpy as np
 from coverage_page import tables
@@ -119,12 +120,13 @@ class Study:
         self.store = store
         self.fits = list(product(coverage_fits.METHODS, coverage_fits.SIZES, coverage_fits.CLASSES))
         self.cells = list(product(SIZES, CLASSES, SCENARIOS))
+        self.costs = coverage_costs.CELLS
         self._scorers = {n_rows: Scorer(BINS, LEVEL, DRAWS, 0) for n_rows in SIZES}
 
     def run(self, simulations):
         """Add what is missing, a round for all cells at a time."""
         for stop in range(AT_ONCE, simulations + AT_ONCE, AT_ONCE):
-            for cell in (*self.fits, *self.cells):
+            for cell in (*self.fits, *self.cells, *self.costs):
                 self._add(cell, min(stop, simulations))
 
     def _add(self, cell, stop):
@@ -135,6 +137,9 @@ class Study:
         if cell in self.fits:
             above, below = coverage_fits.misses(*cell, seeds)
             self.store.add(cell, len(seeds), above=above, below=below)
+        elif cell in self.costs:
+            above, below = coverage_costs.misses(cell, seeds)
+            self.store.add(cell, len(seeds), above=above, below=below)
         else:
             truths = truths_of(self.store, *cell[1:])
             above, below, length = misses(self._scorers[cell[0]], cell, truths, seeds)
@@ -142,7 +147,8 @@ class Study:
 
     def tables(self):
         """Return the tables from what is done."""
-        return tables(self.store.all(self.cells), self.store.all(self.fits), NAMES)
+        stored = (self.store.all(cells) for cells in (self.cells, self.fits, self.costs))
+        return tables(*stored, NAMES)
 
 
 def main() -> None:

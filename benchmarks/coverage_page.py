@@ -5,14 +5,15 @@ from __future__ import annotations
 LEAST = 93.0
 
 
-def tables(results, fits, names):
-    """Return the tables by the names of their blocks: all metrics, too narrow intervals, and fits."""
+def tables(results, fits, costs, names):
+    """Return the tables by the names of their blocks: all metrics, too narrow intervals, fits and costs."""
     runs = [entry["n"] for entry in (*results.values(), *fits.values())]
     return {
         "runs": f"Each range covers all scenarios of a size, with {min(runs):,} simulations per scenario.",
         "metrics": "\n".join(_by_size(results, names)),
         "narrow": "\n".join(_narrow(results, names)),
         "fits": "\n".join(_fits(fits)),
+        "costs": "\n".join(_costs(costs)),
     }
 
 
@@ -51,3 +52,19 @@ def _fits(fits):
     for (method, n_rows, n_classes), entry in fits.items():
         shown = ", ".join(f"{name} {_covered(entry, name):.1f}%" for name in entry["above"])
         yield f"| `{method}` | {n_rows:,} | {n_classes} | {shown} |"
+
+
+def _costs(costs):
+    """Yield the lowest and the highest coverage of each kind of costs over the worlds of a size."""
+    kinds = [*next(iter(costs.values()))["above"]]
+    yield f"| rows are | rows | classes | {' | '.join(kinds)} |"
+    yield "|---" * (3 + len(kinds)) + "|"
+    for family, n_rows, n_classes in dict.fromkeys((cell[1], *cell[3:]) for cell in costs):
+        entries = [
+            entry for cell, entry in costs.items() if (cell[1], *cell[3:]) == (family, n_rows, n_classes)
+        ]
+        spans = []
+        for kind in kinds:
+            found = [_covered(entry, kind) for entry in entries]
+            spans.append(f"{min(found):.1f} to {max(found):.1f}%")
+        yield f"| {family} | {n_rows:,} | {n_classes} | {' | '.join(spans)} |"

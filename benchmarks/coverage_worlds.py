@@ -41,6 +41,11 @@ _DISTANCES = {
     3: {"95": 3.84, "99": 5.12, "99.8": 6.15},
     20: {"95": 5.27, "99": 6.4, "99.8": 7.34},
 }
+GROUPS = {2: 200, 20: 50, 500: 20}
+"""How many groups there are of each size."""
+IN_GROUPS = {"calibrated": 1.0, "overconfident": 1.8}
+"""By what the logits of rows in groups are multiplied, as in these scenarios."""
+GROUPED_CLASSES = 3
 BINS = 15
 POPULATION = 200_000
 PARTS = 2  # of the population, each of so many rows
@@ -84,6 +89,26 @@ def _draw_accurate(n_rows, n_classes, scenario, rng):
     factor = {"": 1.0, ", sharp": 2.5, ", blunt": 0.6}[kind]
     rival = truth if kind else softmax(1.3 * scale * features, axis=1)
     return truth, softmax(factor * scale * features, axis=1), rival
+
+
+def draw_groups(size, correlation, scenario, rng):
+    """Return probabilities, labels and groups, with the marginal distribution of a scenario.
+
+    With correlation r, logits are sqrt(r) times those of their group plus sqrt(1 - r) times their own, and
+    with probability sqrt(r) a row has the random number of its group, which decides whether the label is the
+    most likely class.
+    """
+    n_groups, shape = GROUPS[size], (GROUPS[size], size, GROUPED_CLASSES)
+    shared, own = rng.normal(size=(n_groups, 1, GROUPED_CLASSES)), rng.normal(size=shape)
+    logits = 2 * (np.sqrt(correlation) * shared + np.sqrt(1 - correlation) * own)
+    of_group, chance = rng.uniform(size=(n_groups, 1)), rng.uniform(size=shape[:2])
+    chance = np.where(rng.uniform(size=shape[:2]) < np.sqrt(correlation), of_group, chance)
+    truth = softmax(logits, axis=2)
+    order = np.argsort(-truth, axis=2)
+    rank = (np.take_along_axis(truth, order, axis=2).cumsum(axis=2) < chance[..., None]).sum(axis=2)
+    labels = np.take_along_axis(order, np.minimum(rank, GROUPED_CLASSES - 1)[..., None], axis=2)
+    probs = softmax(IN_GROUPS[scenario] * logits, axis=2).reshape(-1, GROUPED_CLASSES)
+    return probs, labels.reshape(-1), np.repeat(np.arange(n_groups), size)
 
 
 def draw_labels(truth, rng):

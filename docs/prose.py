@@ -36,7 +36,8 @@ REFERENCE = {
     *(
         f"docs/{name}.md"
         for name in (
-            *("benchmarks/tasks", "changelog", "command-line", "contributing", "data-files", "faq"),
+            *("benchmarks/calibration-tests", "benchmarks/tasks", "changelog", "command-line"),
+            *("contributing", "data-files", "faq"),
             *("file-format", "how-to/index", "methods", "reference/glossary", "reference/index"),
             *("references", "reliability"),
         )

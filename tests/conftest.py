@@ -69,6 +69,17 @@ def binary() -> tuple[np.ndarray, np.ndarray]:
     return 2 * honest, labels
 
 
+@pytest.fixture(scope="session")
+def west() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return P(yes), "no" or "yes", and the hospital: in West the log-odds of yes are 0.7 too high."""
+    rng, n = np.random.default_rng(5), 20000
+    z = rng.normal(size=n) * 1.8
+    hospital = rng.choice(["North", "South", "East", "West"], n, p=[0.5, 0.2, 0.15, 0.15])
+    happens = rng.random(n) < 1 / (1 + np.exp(-(z - 0.7 * (hospital == "West"))))
+    p, answer = 1 / (1 + np.exp(-z)), np.where(happens, "yes", "no")
+    return p[5000:], answer[5000:], hospital[5000:]
+
+
 @pytest.fixture
 def run_command(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
     """Run a command in this process; return its exit code, standard output and standard error."""

@@ -20,7 +20,6 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -147,6 +146,7 @@ AUTOMATION = (
     Field("rows", int, low=1),
     Field("groups", int, optional=True, low=1),
     Field("rows_needed", int, optional=True, low=1),
+    Field("missed", list, optional=True, low=0, high=1 + ROUNDING, shape=("K",)),  # absent: not recorded
 )
 BASELINE = (
     Field("rows", int, low=1, high=MAX_BASELINE_ROWS),
@@ -300,12 +300,11 @@ def read_model(content: Json, method: Method, options: Mapping[str, Any]) -> Mod
 
 
 def _automation(read: Json, content: Json) -> Automation:
-    rule = Automation(**{"threshold": None, "error": None, "bound": None, **read})
-    if rule.positive is None:
-        return rule
-    check_count(rule.positive, "automation.positive", 0, content["classes"] - 1)
-    names = content.get("class_names")
-    return replace(rule, positive_name=names[rule.positive]) if names else rule
+    absent = {"threshold": None, "error": None, "bound": None}
+    rule = Automation(**absent | read, class_names=content.get("class_names"))
+    if rule.positive is not None:
+        check_count(rule.positive, "automation.positive", 0, content["classes"] - 1)
+    return rule
 
 
 def _check_together(model: Model) -> None:

@@ -2,10 +2,12 @@
 
 **Which predictions need no person?** Sort the N held-out rows by their probability c, from the highest down.
 At each of some counts k, fixed in advance (from N/20 on, each 2% larger), test the hypothesis "more than x
-of the rows above t_k are wrong", where t_k is the next lower probability c_(k+1). The test is exact (Clopper
-and Pearson): reject if P(Binomial(k, x) <= errors) is at most the level. Begin at the first count at which k
-correct rows would reject, go on while the tests reject, and stop at the first that does not: fixed-sequence
-testing, so each test has the whole level. The last t_k that passed is the threshold.
+of the rows above t_k are wrong", where t_k is half-way, in log-odds, from c_k to the next lower probability
+c_(k+1): rounding, as to float32 or to six digits in a file, then moves no row across it. Scores that differ
+by rounding only are tied, and no t_k is between them. The test is exact (Clopper and Pearson): reject if
+P(Binomial(k, x) <= errors) is at most the level. Begin at the first count at which k correct rows would
+reject, go on while the tests reject, and stop at the first that does not: fixed-sequence testing, so each
+test has the whole level. The last t_k that passed is the threshold.
 
 A few mislabelled rows among the most confident ones would stop the sequence at once. So if rows are many (if
 N/5 correct ones would reject at level delta/2), half of delta begins at the first count, and the other half
@@ -14,8 +16,9 @@ class, the sum of its probabilities replaces N in these shares.
 
 Why a threshold that comes from the rows is valid:
 
-1. At one count. Given c_(k+1) = t, the k rows above t are independent draws from the rows above t, so their
-   errors are binomial with the very error rate that is promised.
+1. At one count. Given c_(k+1) = c, the k rows above c are independent draws from the rows above c, so their
+   errors are binomial with the error rate there. It is the one that is promised, or larger if errors become
+   more frequent between t_k and c, where no held-out row is.
 2. In sequence, given all c. Then thresholds, counts and the order of the tests are fixed, and errors are
    independent. Their sum is at most as spread as a binomial one with the same mean (Hoeffding, 1956), so each
    test keeps its level for the expected error rate of rows with these probabilities. A false promise
@@ -37,7 +40,13 @@ The promise is the same, about the share of wrong rows, but only 2 is proven. We
 same way. No test can promise much more: if groups can fail as a whole, with probability x - e each, G of them
 show no such failure with probability (1 - x + e)^G, where e is the rate of other errors.
 
-**Costs.** The decision of least expected cost, see `formulas.automation`.
+**Is it a rule?** With two classes, of which one is rare, a rule for the top class can keep its promise and be
+worth nothing. It is refused if the frequent class, answered to every row, keeps the promise too, or if the
+rule decides more than half of the rows of a class against it. Neither can be if the promise is at most half
+of the frequency of the rare class; the advice is a quarter. With more classes the second case is a warning.
+
+**Costs.** The decision of least expected cost, see `formulas.automation`. The interval of what decisions have
+cost includes a pseudo-error (see `metrics.intervals`), since rare, dear errors can be missing in the rows.
 
 References
 ----------
@@ -62,16 +71,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temperance.core.arrays import Floats, Indices, Vector
-from temperance.errors import InputError
+from temperance.core.arrays import Floats, Indices, Matrix, Vector
+from temperance.errors import InputError, InputWarning, Remedy, percent, warn_user
 from temperance.formulas.automation import Automation, ErrorCurve, check_costs, least_cost
 from temperance.formulas.model import Model, apply_to_rows
 from temperance.inputs.containers import names_of
-from temperance.inputs.labels import Names, check_class
+from temperance.inputs.labels import Names, check_class, class_in_words
 from temperance.inputs.probabilities import MIN_FLOOR
 from temperance.inputs.validation import check_number
-from temperance.metrics.intervals import Estimate, mean_interval
-from temperance.metrics.predictions import check_fraction, check_rows
+from temperance.metrics.intervals import Estimate, PseudoRow, mean_interval
+from temperance.metrics.predictions import Predictions, check_fraction, check_rows
 
 __all__ = [
     "Automation",
@@ -89,6 +98,9 @@ _CURVE_POINTS = 50
 _BETS = np.array([0.08, 0.2, 0.45, 0.7, 1.0])
 _STAKES = np.array([0.05, 0.1, 0.2, 0.25, 0.4])
 _LIMIT_PRECISION = 1e-9  # of a limit that is found by search
+# Scores that are closer are tied: six digits, but at most this share of their mean distance.
+_CLOSE, _CLOSE_SHARE = 1e-6, 0.1
+_MOST_LOST = 0.5  # share of the rows of a class that a rule may decide against it
 _GRID_POINTS = 4001  # where a map of probabilities is examined
 
 
@@ -102,6 +114,7 @@ def automate(
     groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     classes: Names | None = None,
+    positions: bool = False,
     dim: int = -1,
     ignore_index: int | None = None,
 ) -> Automation:
@@ -109,7 +122,9 @@ def automate(
 
     Of future rows whose confidence is above the threshold at most `max_error` are wrong, except with
     probability `delta` (over the held-out rows). It holds for probabilities that are not calibrated too.
-    The rows must be new to both the classifier and the calibrator.
+    The rows must be new to both the classifier and the calibrator. A rule for the top class of two that is
+    worth nothing, since a constant answer keeps its promise or most rows of a class are decided against it,
+    is refused.
 
     Parameters
     ----------
@@ -130,6 +145,8 @@ def automate(
         How much a row counts.
     classes : sequence of str or int, optional
         Names of the columns, in their order, if labels are names. A DataFrame has its own.
+    positions : bool
+        Whether columns are places of answers, without a meaning, so that no class can be lost.
     dim : int
         Axis of the classes in `probs`: 1 for pixels, (N, K, H, W). `labels`, `sample_weight` and
         `groups` have the shape without it.
@@ -168,31 +185,63 @@ def automate(
         min_groups=1,
         examine=True,
     )
-    names = names_of(probs, classes, rows.probs.shape[1])
-    if positive is None:
-        column, score, wrong = None, rows.confidence, 1 - rows.correct
-    else:
-        column = check_class("positive", positive, names, rows.probs.shape[1])
+    n_classes = rows.probs.shape[1]
+    names = names_of(probs, classes, n_classes)
+    about = {"labels": rows.labels, "weight": rows.weight, "groups": rows.groups}
+    promise = {"max_error": float(max_error), "delta": float(delta), "class_names": names}
+    if positive is not None:
+        column = check_class("positive", positive, names, n_classes)
         score, wrong = rows.probs[:, column], (rows.labels != column).astype(np.float64)
-    # Of a rare class there are few rows to decide on.
-    expected = None if positive is None else min(max(1.0, float(score.sum(dtype=np.float64))), len(score))
-    rule = find_rule(score, wrong, rows.weight, rows.groups, max_error, delta, expected)
-    name = None if column is None or names is None else str(names[column])
-    missed = None
-    if column is None and rows.probs.shape[1] == 2 and rule.threshold is not None and rows.labels.any():
-        lost = (rows.labels == 1) & (rows.top == 0) & (score > rule.threshold)
-        missed = float(rows.weight @ lost) / float(rows.weight @ rows.labels)
-    return replace(rule, positive=column, positive_name=name, missed=missed)
+        # Of a rare class there are few rows to decide on.
+        expected = min(max(1.0, float(score.sum(dtype=np.float64))), len(score))
+        return find_rule(score, wrong, n_classes, **about, **promise, expected=expected, positive=column)
+    rule = find_rule(rows.confidence, 1 - rows.correct, n_classes, **about, **promise)
+    why = "" if positions else why_empty(rule, **about)
+    if not why:
+        return rule
+    totals, lost = np.bincount(rows.labels, rows.weight, n_classes), rule.missed
+    named = int(totals.argmin() if n_classes == 2 or lost is None else lost.argmax())
+    of = "here" if n_classes == 2 else f"for {class_in_words(named, names)}"
+    fact = f"a rule with at most {100 * max_error:g}% errors is no rule {of}: {why}."
+    smaller, name = float(f"{totals[named] / rows.total / 4:.1g}"), named if names is None else names[named]
+    remedy = Remedy("max_error", (smaller,), instead=Remedy("positive", (name,)))
+    if n_classes == 2:
+        one_class = {"advice": "Pass rows with labels of both classes."}
+        raise InputError(fact, **({"remedy": remedy} if smaller else one_class))
+    warn_user(InputWarning(fact, f"Pass max_error={smaller!r} or positive={name!r}.", remedy))
+    return rule
+
+
+def why_empty(rule: Automation, labels: Indices, weight: Vector, groups: Indices | None) -> str:
+    """Say why a rule for the top class is worth nothing; nothing if it is a rule, or there is none."""
+    if rule.missed is None:
+        return ""
+    common = int(np.bincount(labels, weight).argmax())
+    constant = _HeldOut.sort(np.ones(len(labels)), (labels != common).astype(np.float64), weight, groups)
+    always = constant.part(len(labels))
+    if len(rule.missed) == 2 and always.limit(rule.delta) <= rule.max_error:
+        return (
+            f"answering {class_in_words(common, rule.class_names)} to every row has {percent(always.error)}"
+        )
+    lost = int(rule.missed.argmax())
+    name, share = class_in_words(lost, rule.class_names), rule.missed[lost]
+    return (
+        "" if share <= _MOST_LOST else f"it would decide {percent(share)} of the {name} rows against {name}"
+    )
 
 
 def find_rule(
     score: Floats,
     wrong: Floats,
+    n_classes: int,
+    labels: Indices,
     weight: Vector,
     groups: Indices | None,
     max_error: float,
     delta: float,
+    class_names: Names | None = None,
     expected: float | None = None,
+    positive: int | None = None,
 ) -> Automation:
     """Find the rule from the score of each held-out row and whether deciding on it would be wrong.
 
@@ -201,17 +250,25 @@ def find_rule(
     held_out = _HeldOut.sort(score.astype(np.float64), wrong.astype(np.float64), weight, groups)
     found = _last_passing(held_out, len(score) if expected is None else expected, max_error, delta)
     part = found if isinstance(found, _Part) else None
+    missed = None
+    if part is not None:
+        lost = weight * wrong * (score > part.threshold)
+        of_class = np.bincount(labels, weight, n_classes)
+        missed = np.bincount(labels, lost, n_classes) / np.where(of_class > 0, of_class, 1.0)
     return Automation(
         None if part is None else part.threshold,
         0.0 if part is None else part.share,
         None if part is None else part.error,
         None if part is None else part.limit(delta),
-        float(max_error),
-        float(delta),
+        max_error,
+        delta,
         len(score),
+        positive=positive,
         groups=None if groups is None else int(groups.max()) + 1,
         rows_needed=None if isinstance(found, _Part) else found,
         curve=_curve(held_out, delta),
+        class_names=class_names,
+        missed=missed,
     )
 
 
@@ -230,15 +287,27 @@ class _HeldOut:
         return cls(score[order], wrong[order], weight[order], None if group is None else group[order])
 
     @cached_property
+    def cuts(self) -> tuple[Indices, Vector]:
+        """For each number of rows, how many of them are above the last gap, and the threshold in that gap."""
+        from scipy.special import expit, logit
+
+        close = min(_CLOSE, _CLOSE_SHARE / len(self.score))
+        score = np.append(self.score, 0.0)
+        odds = logit(np.clip(score, close / 2, 1 - close / 2))
+        threshold = np.concatenate([[1.0], expit((odds[:-1] + odds[1:])[:-1] / 2), [0.0]])
+        apart = np.append(True, -np.diff(score) > close)
+        return np.maximum.accumulate(np.where(apart, np.arange(len(score)), 0)), threshold
+
+    @cached_property
     def is_exact(self) -> bool:
         """Whether errors are binomial: rows are independent, with equal weights."""
         alone = self.group is None or len(self.group) == self.group.max() + 1
         return bool(alone and np.ptp(self.weight) == 0)
 
     def part(self, n_rows: int) -> _Part:
-        """Return the first rows, up to the last whose score is above the next row's."""
-        threshold = float(self.score[n_rows]) if n_rows < len(self.score) else 0.0
-        covered = int(np.searchsorted(-self.score, -threshold))
+        """Return the first rows, without those that are tied with the next."""
+        covered = int(self.cuts[0][n_rows])
+        threshold = float(self.cuts[1][covered])
         wrong, weight = self.wrong[:covered], self.weight[:covered]
         if self.is_exact:
             return _Part(threshold, covered, covered / len(self.score), wrong.sum(keepdims=True))
@@ -407,6 +476,7 @@ def evaluate_costs(
     costs: ArrayLike,
     *,
     confidence: float = 0.95,
+    groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     classes: Names | None = None,
 ) -> CostEvaluation:
@@ -421,6 +491,8 @@ def evaluate_costs(
         person.
     confidence : float
         Level of the intervals.
+    groups : array of shape (N,), optional
+        One id per row, such as the patient: intervals then take groups as independent, not rows.
     sample_weight : array of shape (N,), optional
         How much a row counts.
     classes : sequence of str or int, optional
@@ -436,16 +508,31 @@ def evaluate_costs(
     (0.1, 0.15)
     """
     check_fraction("confidence", confidence)
-    rows = check_rows(probs, labels, sample_weight, classes)
+    rows = check_rows(probs, labels, sample_weight, classes, groups=groups, examine=True)
     matrix = check_costs(costs, rows.probs.shape[1])
     decisions, expected = least_cost(rows.probs.astype(np.float64, copy=False), matrix)
-    realised, low, high = matrix[rows.labels, decisions], matrix.min(), matrix.max()
+    realised, limits = matrix[rows.labels, decisions], (confidence, matrix.min(), matrix.max())
+    pseudo = _pseudo_error(rows, decisions, matrix)
     shares = np.bincount(decisions, rows.weight, matrix.shape[1]) / rows.total
     return CostEvaluation(
-        mean_interval(realised, rows.weight, confidence, low, high),
-        mean_interval(expected, rows.weight, confidence, low, high),
+        mean_interval(realised, rows.weight, *limits, pseudo, rows.groups),
+        mean_interval(expected, rows.weight, *limits, groups=rows.groups),
         tuple(shares.tolist()),
     )
+
+
+def _pseudo_error(rows: Predictions, decisions: Indices, costs: Matrix) -> PseudoRow:
+    """Return the cost of each label and decision, and the chance that the pseudo-error is there.
+
+    It is in proportion to sqrt(p_k) times what label k costs above the best label for the decision. If each
+    error costs 1, this is the pseudo-error of `metrics.predictions`. So that decisions that were not taken
+    count, one row more may have any.
+    """
+    chance = costs - costs.min(axis=0)
+    for column, p in enumerate(rows.probs.T):
+        roots = rows.weight * np.sqrt(np.maximum(p, np.finfo(p.dtype).tiny), dtype=np.float64)  # or all are 0
+        chance[column] *= np.bincount(decisions, roots, costs.shape[1]) + roots.mean()
+    return costs.ravel(), (chance / max(float(chance.sum()), np.finfo(np.float64).tiny)).ravel()
 
 
 def threshold_from_costs(false_positive: float, false_negative: float) -> float:

@@ -98,6 +98,25 @@ def test_20_rows_without_an_error_stay_near_the_prior_and_a_weak_one_holds_them_
     assert weak.log_temperature_std(NEW).mean() > 1.2 * cal.log_temperature_std(NEW).mean()
 
 
+def uneven_rows(seed, n_rows):
+    """Return rows of 4 classes; T of each predicted class is another, by orders of magnitude."""
+    rng = np.random.default_rng(seed)
+    logits = 3 * rng.normal(size=(n_rows, 4))
+    temperatures = np.exp(4 * rng.normal(size=4))[logits.argmax(axis=1)]
+    truth = softmax(logits / temperatures[:, None], axis=1)
+    return logits, (truth.cumsum(axis=1) < rng.random(n_rows)[:, None]).sum(axis=1).clip(0, 3)
+
+
+# The search for the mode is damped to its end: the covariance must not be that of the damped matrix.
+@pytest.mark.parametrize("seed", [17, 34, 43, 90, 136])
+def test_the_uncertainty_of_few_rows_does_not_vanish_with_a_difficult_search(seed):
+    logits, labels = uneven_rows(seed, 60)
+    found = [BayesianTemperatureScaling().fit(logits[:n], labels[:n]) for n in (60, 55, 50, 45)]
+    deviations = [np.median(cal.log_temperature_std(logits)) for cal in found]
+    assert min(deviations) > 0.3
+    assert max(deviations) < 3 * min(deviations)  # a few rows more or less do not decide
+
+
 def test_with_20_rows_it_beats_temperature_scaling():
     losses = []
     for seed in range(40):

@@ -38,6 +38,20 @@ def test_ts_gives_the_direction_and_size_of_the_miscalibration():
         assert words in text(calibrator)
 
 
+def test_of_two_classes_a_temperature_does_not_say_overconfident():
+    """A rare class whose probabilities are too extreme is predicted too rarely."""
+    task = simulate(500, 2)
+    calibrator = TemperatureScaling().fit(task.logits, task.labels)
+    for temperature, words in (
+        (3.0, "predictions are too extreme; the logits are 3 times too large"),
+        (1.0, "the logits have the right scale on average"),
+        (0.25, "predictions are not extreme enough; the logits are 4 times too small"),
+    ):
+        calibrator.model_ = replace(calibrator.model_, formula=SingleTemperatureFormula(temperature))
+        assert words in text(calibrator)
+        assert "confident" not in text(calibrator)
+
+
 def test_a_fitted_number_cannot_be_changed_by_hand():
     task = simulate(200, 3)
     calibrator = TemperatureScaling().fit(task.logits, task.labels)

@@ -18,14 +18,18 @@ EVALUATE = ("evaluate", "test.npz", "--draws", 20)
 
 
 def test_fit_says_what_was_fitted_what_was_wrong_where_it_is_and_what_to_do(run, files, task):
-    what, before, saved, next_command = (
+    what, *before, saved, next_command = (
         run("fit", "val.npz", "-m", "ts", "-o", "cal.json").succeeded().out.splitlines()
     )
+    before = " ".join(" ".join(before).split())
     assert what == "Fitted ts to 300 rows of logits, 4 classes: val.npz"
     probs = np.exp(task.logits) / np.exp(task.logits).sum(axis=1, keepdims=True)
     confidence, accuracy = probs.max(axis=1).mean(), (probs.argmax(axis=1) == task.labels).mean()
-    numbers = f"mean confidence {percent(confidence)}, accuracy {percent(accuracy)}"
-    assert before == f"Before: overconfident by {100 * (confidence - accuracy):.1f} points; {numbers}."
+    assert before.startswith(f"Before: Overconfident by {100 * (confidence - accuracy):.1f} points (")
+    assert f": confidence {percent(confidence)}, accuracy {percent(accuracy)}." in before
+    told = run("fit", "val.npz", "-m", "ts", "-o", "again.json", "--json").json
+    assert before == f"Before: {told['finding']['words']}"
+    assert before[len("Before: ") :] in " ".join(run("evaluate", "val.npz", "--draws", 9).out.split())
     assert saved == "Saved to cal.json. Details: temperance show cal.json"
     for told in (saved, next_command):
         run(*told.partition(": temperance ")[2].split()).succeeded()
@@ -41,12 +45,42 @@ def test_the_next_command_reads_the_file_alike(run, files, task):
     assert told[-1] == "Next: temperance apply 'new cal.json' new.npy -o probs.npz --input logits"
 
 
-def test_a_gap_within_the_noise_is_not_given_a_sign(run):
+def test_without_a_method_fit_takes_the_default_for_the_classes_and_says_so(run, files):
+    first = run("fit", "val.npz", "-o", "cal.json").succeeded().out.splitlines()[0]
+    assert first.startswith("Fitted bayes, the default for more than two classes, to 300 rows")
     logits = np.log(np.tile([0.75, 0.25], (40, 1)))
-    np.savez("val.npz", logits=logits, labels=np.arange(40) % 4 == 0)
-    assert "Before: no clear gap; mean confidence 75.0%, accuracy 75.0%." in (
-        run("fit", "val.npz", "-m", "ts", "-o", "cal.json").out.splitlines()
+    np.savez("two.npz", logits=logits, labels=np.arange(40) % 4 == 0)
+    told = run("fit", "two.npz", "-o", "two.json", "--json").json
+    assert (told["method"], load("two.json").class_bias) == ("bayes-bias", "auto")
+    shown = " ".join(run("fit", "two.npz", "-o", "b.json").succeeded().out.split())
+    assert shown.startswith("Fitted bayes-bias, the default for two classes, to 40 rows")
+    assert "Before: Too few rows to tell: P(class 1) 25.0% on average, 10 of 40 observed" in shown
+    assert re.search(
+        r"After, on the rows of the fit: P\(class 1\) [^ ]* on average, 25.0% observed \(O/E", shown
     )
+
+
+def test_fit_judges_the_positive_class_and_warns_of_swapped_columns(run):
+    rng = np.random.default_rng(0)
+    z = rng.normal(-3, 2, 500)
+    happens = rng.random(500) < 1 / (1 + np.exp(-z))
+    rows = [
+        f"{p:.9f},{1 - p:.9f},{'ill' if y else 'well'}"
+        for p, y in zip(1 / (1 + np.exp(-z)), happens, strict=True)
+    ]
+    for name, head in (("a.csv", "prob_ill,prob_well,label"), ("swapped.csv", "prob_well,prob_ill,label")):
+        Path(name).write_text("\n".join([head, *rows]))
+    told = run("fit", "a.csv", "-m", "bayes-bias", "-o", "cal.json", "--positive", "ill", "--json").json
+    assert told["finding"]["words"].startswith("No miscalibration is detectable: P(ill) ")
+    told = run("compare", "a.csv", "--positive", "ill", "--json").json
+    assert (told["before"]["finding"]["class"], told["after"]["finding"]["class"]) == ("ill", "ill")
+    told = run("compare", "a.csv", "--positive", "ill", "-q").out
+    assert re.match(r"[A-Z].*\.\n(P\(ill\) before: .* for .* observed|No .*: P\(ill\))", told)
+    reversed_ = "Higher P(ill) goes with fewer ill. Check the columns and labels before you calibrate."
+    told = run("fit", "swapped.csv", "-m", "bayes-bias", "-o", "b.json", "--positive", "ill")
+    assert f"warning: {reversed_}" in told.err
+    told = run("compare", "swapped.csv", "--positive", "ill", "-q").out
+    assert " ".join(told.split()) == f"Check the labels and the order of the columns. {reversed_}"
 
 
 def test_show_has_the_summary_and_the_notes(run, files):

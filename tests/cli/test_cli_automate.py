@@ -1,6 +1,7 @@
 """`temperance automate` and `evaluate --costs`: as in the library, written to a file, or refused."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -51,24 +52,73 @@ def test_without_a_threshold_nothing_is_saved(run, cal, judged):
     assert run("automate", "cal.json", "few.npz").succeeded()
 
 
-def test_positives_that_are_decided_against_are_told(run):
-    rng = np.random.default_rng(0)
-    odds = rng.normal(-3, 2, 4000)
-    labels = (rng.uniform(size=4000) < 1 / (1 + np.exp(-odds))).astype(int)
+def two_classes(odds, rng, name, n_fit):
+    """Save rows to fit and to hold out, whose classes no and yes are drawn from their log-odds."""
+    labels = (rng.uniform(size=len(odds)) < 1 / (1 + np.exp(-odds))).astype(int)
     logits = np.column_stack([0 * odds, odds])
-    np.savez("val.npz", logits=logits[:2000], labels=labels[:2000])
-    np.savez("test.npz", logits=logits[2000:], labels=labels[2000:])
+    names = {"class_names": np.array(["no", "yes"])}
+    np.savez("val.npz", logits=logits[:n_fit], labels=labels[:n_fit], **names)
+    np.savez(name, logits=logits[n_fit:], labels=labels[n_fit:], **names)
+    return logits[n_fit:], labels[n_fit:]
+
+
+def test_what_is_missed_is_told_wherever_the_rule_is(run):
+    rng = np.random.default_rng(0)
+    logits, labels = two_classes(rng.normal(-3, 2, 4000), rng, "test.npz", 2000)
     run("fit", "val.npz", "-m", "ts", "-o", "cal.json").succeeded()
-    told = run("automate", "cal.json", "test.npz", "--max-error", 0.05, "--json").json
-    decided = load("cal.json").automate(logits[2000:], labels[2000:], 0.05).decide(logits[2000:])
-    missed = (decided == 0)[labels[2000:] == 1].mean()
-    assert told["missed"] == pytest.approx(missed)
-    assert missed > 0.1
-    said = " ".join(run("automate", "cal.json", "test.npz", "--max-error", 0.05).out.split())
-    assert f"{100 * missed:.1f}% of the rows of class 1 are above the threshold and decided against." in said
-    assert "a person: --positive 1" in said
-    said = run("automate", "cal.json", "test.npz", "--max-error", 0.05, "--positive", 1).out
-    assert "decided against" not in said
+    make = ("automate", "cal.json", "test.npz", "--max-error", 0.05)
+    told = run(*make, "--json").json["missed"]
+    decided = load("cal.json").automate(logits, labels, 0.05).decide(logits)
+    missed = [((decided == 1 - k)[labels == k]).mean() for k in (0, 1)]
+    assert told == pytest.approx(missed)
+    assert missed[1] > 0.1
+    made = run(*make, "-o", "rule.json").succeeded()
+    words = (
+        f"Of the held-out rows, decided against their class: {100 * missed[1]:.1f}% of yes, "
+        f"{100 * missed[0]:.1f}% of no."
+    )
+    shown = run("show", "rule.json").succeeded()
+    applied = run("apply", "rule.json", "test.npz", "-o", "out.npz").succeeded()
+    for done in (made, shown, applied):
+        assert words in " ".join(done.out.split())
+        plain_and_narrow(done.out)
+    assert run("show", "rule.json", "--json").json["automation"]["missed"] == told
+    content = json.loads(Path("rule.json").read_text())
+    del content["automation"]["missed"]
+    Path("old.json").write_text(json.dumps(content | {"version": 2}))  # as files of 0.3.0
+    for words in (("show", "old.json"), ("apply", "old.json", "test.npz", "-o", "again.npz")):
+        out = " ".join(run(*words).succeeded().out.split())
+        assert "Of the held-out rows, decided against their class: not recorded." in out
+    assert run("show", "old.json", "--json").json["automation"]["missed"] is None
+
+
+def test_a_rule_that_loses_most_of_the_rare_class_is_refused_and_the_remedies_work(run):
+    """Of 2% positives, half are certain, and half are hardly seen: a promise of 2% would lose these."""
+    rng = np.random.default_rng(0)
+    odds = np.where(rng.random(46_000) < 0.0085, rng.normal(6, 1, 46_000), rng.normal(-5.1, 1.1, 46_000))
+    two_classes(odds, rng, "test.npz", 6_000)
+    run("fit", "val.npz", "-m", "ts", "-o", "cal.json").succeeded()
+    before = Path("cal.json").read_bytes()
+    Path("rule.json").write_text("old")
+    make = ("automate", "cal.json", "test.npz", "-o", "rule.json", "--force")
+    refused = run(*make, "--max-error", "0.02")
+    refused.failed(2, "a rule with at most 2% errors is no rule here: it would decide 5", "% of the yes rows")
+    assert (Path("rule.json").read_text(), Path("cal.json").read_bytes()) == ("old", before)
+    advice = re.search(r"against yes\. Pass (--max-error \S+) or (--positive yes)\.$", refused.err.strip())
+    for words in advice.groups():
+        told = run(*make, "--max-error", "0.02", *words.split(), "--json").json
+        assert told["out"] == "rule.json"
+        assert max(told["missed"]) < 0.5
+        assert serving.load("rule.json").automation.threshold == told["threshold"]
+
+
+def test_a_constant_answer_that_keeps_the_promise_is_said(run):
+    rng = np.random.default_rng(1)
+    two_classes(rng.normal(-5.5, 1, 6000), rng, "test.npz", 2000)
+    run("fit", "val.npz", "-m", "ts", "-o", "cal.json").succeeded()
+    refused = run("automate", "cal.json", "test.npz", "--max-error", "0.05")
+    refused.failed(2, "no rule here: answering no to every row has 0.", "Pass --max-error 0.00")
+    run("automate", "cal.json", "test.npz", "--max-error", "0.05", "--positive", "yes").succeeded()
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz", ".npy"])

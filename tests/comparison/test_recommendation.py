@@ -11,6 +11,7 @@ from scipy.special import softmax
 from temperance import CALIBRATORS, compare
 from temperance.comparison.recommendation import DEFAULT_METHODS, recommend
 from temperance.data import demo_task, simulate
+from temperance.inputs.containers import LabelledRows
 from temperance.metrics import nll
 
 ERROR = 0.01
@@ -114,6 +115,75 @@ def test_only_candidates_are_recommended():
     assert (found.method, found.candidates) == ("bayes", ("none", *DEFAULT_METHODS))
     assert found.reason.endswith("hts has a lower log loss, but is a candidate only if you name it.")
     assert recommend(results).method == "hts"
+
+
+# ---- Two classes
+
+
+def two(nll, **settings):
+    return method(nll, n_classes=2, **settings)
+
+
+def of_two(**others):
+    """Return results of two classes: a candidate differs from `bayes-bias`, which has no noise."""
+    return {"none": two(0.9), "bayes": two(0.4), "bayes-bias": two(0.4, changed_share=0.3)} | others
+
+
+def rows_of(n_rare, names=("no", "yes"), **settings):
+    labels = (np.arange(N_ROWS) < n_rare).astype(int)
+    return LabelledRows(np.zeros((N_ROWS, 2)), labels, class_names=names, **settings)
+
+
+@pytest.mark.parametrize(
+    ("bayes", "chosen"),
+    [
+        (two(0.4 - 0.9 * ERROR, noise=ERROR), "bayes-bias"),
+        (two(0.4 - 1.1 * ERROR, noise=ERROR), "bayes"),
+        (two(0.4 + 0.1 * ERROR, noise=ERROR), "bayes-bias"),
+    ],
+)
+def test_of_two_classes_bayes_needs_one_standard_error(bayes, chosen):
+    """Whatever predictions change at 1/2, where few people act."""
+    found = recommend(of_two(bayes=bayes))
+    assert (found.method, found.alternative) == (chosen, None)
+    assert "would change" not in found.reason
+
+
+@pytest.mark.parametrize(("lead", "chosen"), [(0.9, "bayes-bias"), (1.1, "none"), (-0.1, "bayes-bias")])
+def test_two_classes_are_left_as_they_are_only_if_that_is_better_by_one_standard_error(lead, chosen):
+    found = recommend(of_two(none=two(0.4 - lead * ERROR, noise=ERROR)))
+    assert found.method == chosen
+    if chosen == "none":
+        raised = "raises the log loss by more than one standard error (0.0110 \u00b1 0.0100)."
+        assert found.reason == f"bayes-bias {raised}"
+
+
+@pytest.mark.parametrize(
+    ("n_rare", "chosen"), [(9, "bayes"), (10, "none"), (N_ROWS - 9, "bayes"), (90, "none")]
+)
+def test_few_rows_of_the_rarer_class_compare_bayes_and_bayes_bias_alone(n_rare, chosen):
+    results = {"none": two(0.01), "bayes": two(0.0399), "bayes-bias": two(0.04)}
+    found = recommend(results, None, rows_of(n_rare))
+    assert found.method == chosen
+    name = "yes" if n_rare < N_ROWS / 2 else "no"
+    assert found.few == (f"9 rows of class {name}" if chosen == "bayes" else None)
+    assert (f"with 9 rows of class {name}" in found.reason) == (chosen == "bayes")
+
+
+def test_rows_of_weight_0_are_none_of_the_rarer_class():
+    weights = np.where(np.arange(N_ROWS) < 8, 0.0, 1.0)
+    results = {"none": two(0.01), "bayes-bias": two(0.005)}
+    assert recommend(results, None, rows_of(12, None, weights=weights)).few == "4 rows of class 1"
+    assert recommend(results, None, rows_of(9, weights=weights)).few == "1 row of class yes"
+
+
+def test_another_method_for_two_classes_needs_a_gain_that_matters():
+    for gain, chosen in ((2.1, "mine"), (1.9, "bayes-bias")):
+        mine = two(0.4 - gain * ERROR, noise=ERROR, changed_share=0.5, n_parameters=3)
+        assert recommend(of_two(mine=mine)).method == chosen
+    results = {"none": two(0.5), "ts": two(0.4), "mine": two(0.395, changed_share=0.5, n_parameters=3)}
+    assert recommend(results).method == "mine", "without bayes and bayes-bias, 1% even if predictions change"
+    assert recommend(of_two(), None, rows_of(450, None, positions=True)).method == "bayes", "not two classes"
 
 
 # ---- Leave the classifier as it is

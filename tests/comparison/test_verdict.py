@@ -4,15 +4,17 @@ import json
 
 import numpy as np
 import pytest
+from method_results import finding
 from method_results import method_result as result
 from scipy.stats import t
 
 from temperance import compare
 from temperance.comparison.method_result import Difference, MethodResult
-from temperance.comparison.recommendation import Recommendation
+from temperance.comparison.recommendation import Recommendation, recommend
 from temperance.comparison.verdict import give_verdict
 from temperance.data import simulate
 from temperance.metrics import Evaluation, ece
+from temperance.metrics.finding import State
 from temperance.metrics.intervals import Estimate, distances, spread
 
 
@@ -29,7 +31,9 @@ def test_a_clear_gain_is_better():
         "Before calibration: overconfident by 7.0 points (mean confidence 97.0%, accuracy 90.0%); after: "
         "overconfident by 0.1 points.",
         "Better: the log loss falls from 0.4000 to 0.3500, by 0.0500 (95% interval 0.0304 to 0.0696); the "
-        "ECE falls from 7.00% to 0.40%.",
+        "ECE falls from 7.00% to 0.40%. After calibration: No miscalibration is detectable: confidence "
+        "90.1%, accuracy 90.0% (p = 0.50).",
+        "Before calibration: No miscalibration is detectable: confidence 97.0%, accuracy 90.0% (p = 0.50).",
         "All predictions stay the same.",
     )
 
@@ -50,22 +54,91 @@ def test_the_headline_has_the_gap_with_its_sign(said, words):
 
 
 @pytest.mark.parametrize(
-    ("p_value", "outcome", "words"),
+    ("state", "p_value", "outcome", "words"),
     [
-        (0.2, "better", "No remaining miscalibration is detectable with these rows (Cox test, p = 0.200)."),
-        (0.004, "improved", "Still detectably miscalibrated (Cox test, p = 0.004)."),
-        (1e-9, "improved", "Still detectably miscalibrated (Cox test, p < 0.001)."),
+        (
+            "none",
+            0.2,
+            "better",
+            "No miscalibration is detectable: confidence 90.1%, accuracy 90.0% (p = 0.20).",
+        ),
+        ("too few", 0.2, "better", "Too few rows to tell: confidence 90.1%, accuracy 90.0% (p = 0.20)."),
+        (
+            "gap",
+            1e-9,
+            "improved",
+            "Overconfident by 0.1 points (-0.9 to 1.1): confidence 90.1%, accuracy 90.0%.",
+        ),
     ],
 )
-def test_nothing_is_better_without_reserve_if_the_test_still_fails(p_value, outcome, words):
-    calibrated = result(0.35, said=0.901, noise=0.01, cox=p_value)
+def test_nothing_is_better_without_reserve_if_the_test_still_rejects(state, p_value, outcome, words):
+    calibrated = result(0.35, said=0.901, noise=0.01, state=State(state), p_value=p_value)
     verdict = verdict_of(none=result(0.4), ts=calibrated)
-    assert verdict.outcome == outcome
+    assert (verdict.outcome, verdict.p_value) == (outcome, p_value)
     assert verdict.answer[-1].startswith(f"{outcome.capitalize()}: the log loss falls")
-    assert verdict.answer[-1].endswith(words)
-    left = verdict_of("none", none=result(0.4, cox=p_value), ts=result(0.41, noise=0.02))
-    detected = p_value < 0.05
-    assert left.remaining_in_words.startswith("Detectably miscalibrated" if detected else "No miscalibration")
+    assert verdict.answer[-1].endswith(f"After calibration: {words}")
+    left = verdict_of(
+        "none", none=result(0.4, state=State(state), p_value=p_value), ts=result(0.41, noise=0.02)
+    )
+    assert (left.headline, left.p_value) == (str(left.before.finding), p_value)
+
+
+# ---- Two classes
+
+
+def two(nll, **settings):
+    return result(nll, n_classes=2, **settings)
+
+
+def test_of_two_classes_the_averages_are_the_headline():
+    before = two(0.105, mean=0.0162, rate=0.0253, state=State.LEVEL, p_value=1e-4)
+    after = two(0.1, mean=0.0243, rate=0.0253)
+    verdict = verdict_of("bayes-bias", none=before, **{"bayes-bias": after})
+    assert verdict.headline == "P(yes) before: 1.62% for 2.53% observed (O/E 1.56). After: 2.43% (O/E 1.04)."
+    assert verdict.remaining_in_words.startswith(
+        "After calibration: No miscalibration is detectable: P(yes) 2.4"
+    )
+    assert "Before calibration: P(yes) is too low: 1.62% on average, 2.53% observed" in verdict.notes[0]
+    assert "confident" not in str(verdict)
+    alone = verdict_of("none", none=before, **{"bayes-bias": two(0.11)})
+    assert alone.headline == "P(yes) is too low: 1.62% on average, 2.53% observed (O/E 1.56, 1.55 to 1.57)."
+    assert "confident" not in str(alone)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_reversed_columns_are_the_headline_whatever_is_gained(n_classes):
+    before = result(2.0, n_classes=n_classes, state=State.REVERSED, p_value=0.0)
+    methods = {
+        "none": before,
+        "bayes-bias": result(0.1, n_classes=n_classes, changed_share=0.99, right=0.977),
+    }
+    found = recommend(methods)
+    verdict = give_verdict(methods, found, keeps_class=False)
+    assert (found.method, verdict.outcome) == ("none", "reversed")
+    assert verdict.answer == ("Check the labels and the order of the columns.", str(before.scores.finding))
+    assert "Calibrate with" not in str(verdict)
+    assert "rises" not in str(verdict)
+
+
+@pytest.mark.parametrize(
+    ("nll", "few", "words"),
+    [
+        (0.395, None, "falls from 0.4000 to 0.3950, by 0.0050 (95% interval -0.0146 to 0.0246), which"),
+        (0.405, None, "rises from 0.4000 to 0.4050, by 0.0050 (95% interval -0.0146 to 0.0246), which"),
+        (0.40001, None, "stays at 0.4000 (95% interval -0.0196 to 0.0196 for the change), which is"),
+        (
+            0.5,
+            "4 rows of class yes",
+            "rises from 0.4000 to 0.5000, by 0.1000 (95% interval 0.0804 to 0.1196)",
+        ),
+    ],
+)
+def test_a_recommended_method_is_possibly_better_and_never_worse_nor_the_same(nll, few, words):
+    methods = {"none": two(0.4), "bayes-bias": two(nll, noise=0.01)}
+    verdict = give_verdict(methods, Recommendation("bayes-bias", "", few=few), keeps_class=False)
+    assert (verdict.advice, verdict.outcome) == ("Calibrate with bayes-bias.", "possibly better")
+    assert f"Possibly better: the log loss {words}" in verdict.gain_in_words
+    assert (f", with {few}; more" in verdict.gain_in_words) == (few is not None)
 
 
 def test_the_choice_on_these_rows_is_told():
@@ -102,7 +175,7 @@ def test_the_alternative_is_told_with_its_own_numbers():
             "ts",
             0.395,
             0.01,
-            "no difference",
+            "possibly better",
             "Possibly better: the log loss falls from 0.4000 to 0.3950, by 0.0050 (95% interval -0.0146 to "
             "0.0246), which is less than one standard error; more labelled rows would help to decide.",
         ),
@@ -138,7 +211,7 @@ def test_without_a_recommendation_the_verdict_is_about_the_best_method_tried():
     assert (verdict.method, verdict.tried, verdict.outcome) == ("none", "ts", "no difference")
     assert verdict.sentences == (
         "Leave the classifier as it is.",
-        "Without calibration: overconfident by 7.0 points (mean confidence 97.0%, accuracy 90.0%).",
+        "No miscalibration is detectable: confidence 97.0%, accuracy 90.0% (p = 0.50).",
         "No gain that matters: the best method, ts, changes the log loss, 0.4000, by +0.0100 (95% interval "
         "-0.0293 to 0.0493).",
     )
@@ -195,7 +268,7 @@ def test_the_error_of_a_paired_calibration_error_is_that_of_resamples():
     def judged(values):
         probs = np.stack([values, 1 - values], axis=1)
         scores = {"ece": Estimate(ece(probs, ~correct * 1), 0, 1), "accuracy": Estimate(0.5, 0, 1)}
-        evaluation = Evaluation(scores, n_rows, 2, 15, 0.95, 1)
+        evaluation = Evaluation(scores, n_rows, 2, 15, 0.95, 1, finding=finding())
         share = np.full(n_rows, 1 / n_rows)
         return MethodResult("m", None, 1, evaluation, -np.log(values), values, correct, share, 0.0, 0.0, ())
 

@@ -173,6 +173,35 @@ def test_a_matrix_that_misjudges_the_step_is_damped_until_the_steps_fit(fisher_m
     np.testing.assert_allclose(solution.parameters, OPTIMUM, atol=1e-5)
 
 
+# In the last iterations the matrix is damped by a factor of 10 to 1000.
+@pytest.mark.parametrize("times_too_small", [100.0, 1000.0, 10_000.0])
+def test_neither_the_end_nor_the_covariance_depends_on_the_damping(times_too_small, monkeypatch):
+    used, factorise = [], fisher._factorise
+    monkeypatch.setattr(fisher, "_factorise", lambda *given: used.append(given[2]) or factorise(*given))
+    matrix = CURVATURE / times_too_small
+    bowl = Bowl(fisher=matrix)
+    solution = fisher_scoring(bowl, np.zeros(2))
+    assert solution.converged
+    assert max(used[-3:]) > 1e-3  # damped to the end
+    np.testing.assert_allclose(solution.covariance, np.linalg.inv(matrix) / 50, rtol=1e-12)
+    gradient = CURVATURE @ (bowl.points[-1] - OPTIMUM)
+    assert gradient @ np.linalg.solve(matrix, gradient) / 2 <= fisher.TOLERANCE
+
+
+def test_without_damping_the_matrix_is_factorised_once_per_iteration(monkeypatch):
+    found, factorise = [], fisher._factorise
+
+    def noted(matrix, free, damping):
+        found.append((damping, factorise(matrix, free, damping)))
+        return found[-1][1]
+
+    monkeypatch.setattr(fisher, "_factorise", noted)
+    objective = temperature_problem()
+    solution = fisher_scoring(objective, np.array([1.0]))
+    assert [damping for damping, _ in found] == [0.0] * (solution.iterations + 1)
+    np.testing.assert_array_equal(solution.covariance, found[-1][1].covariance() / objective.total_weight)
+
+
 def test_many_parameters_use_lbfgs_and_say_so(monkeypatch):
     monkeypatch.setattr(fisher, "MAX_FISHER", 1)
     bowl = Bowl()

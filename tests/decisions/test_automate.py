@@ -1,22 +1,29 @@
 """Which predictions need no person: the promise holds, the limits are exact, and too few rows are told so."""
 
 import json
+import re
 
 import numpy as np
 import pytest
 from scipy.stats import binom, binomtest
 
 import temperance
-from temperance.errors import InputError
+from temperance.errors import InputError, InputWarning
+
+
+def in_turn(confidence, correct):
+    """Return P(class 1) and labels of rows that are predicted as either class in turn."""
+    second = np.arange(len(confidence)) % 2 == 1
+    return np.where(second, confidence, 1 - confidence), np.where(second, correct, 1 - correct)
 
 
 def world(n_rows, rng):
-    """Return P(class 1), the top of two classes, of calibrated rows, and their labels."""
+    """Return P(class 1) of calibrated rows, and their labels."""
     confidence = 1 / (1 + np.exp(-np.abs(6 * rng.standard_normal(n_rows))))
-    return confidence, (rng.random(n_rows) < confidence).astype(int)
+    return in_turn(confidence, (rng.random(n_rows) < confidence).astype(int))
 
 
-POPULATION = np.sort(world(400_000, np.random.default_rng(99))[0])[::-1]
+POPULATION = np.sort(np.abs(world(400_000, np.random.default_rng(99))[0] - 0.5))[::-1] + 0.5
 ERRORS = np.cumsum(1 - POPULATION) / np.arange(1, 400_001)
 """Error rates of the most confident rows."""
 
@@ -30,7 +37,7 @@ def grouped(n_groups, size, rng):
     """Return rows in groups that are all correct or all wrong, the more often right the more confident."""
     confidence = np.repeat(0.5 + rng.random(n_groups) / 2, size)
     correct = np.repeat(rng.random(n_groups), size) < confidence
-    return confidence, correct.astype(int), np.repeat(np.arange(n_groups), size)
+    return *in_turn(confidence, correct.astype(int)), np.repeat(np.arange(n_groups), size)
 
 
 @pytest.mark.parametrize(("n_rows", "max_error"), [(100, 0.1), (500, 0.02), (2000, 0.02)])
@@ -85,7 +92,7 @@ def test_limits_are_those_of_clopper_and_pearson():
 @pytest.mark.parametrize(("n_rows", "threshold", "needed"), [(149, 0.0, None), (148, None, 149)])
 def test_the_smallest_number_of_rows_is_known(n_rows, threshold, needed):
     """0.98^149 < 0.05 < 0.98^148."""
-    rule = temperance.automate(np.full((n_rows, 2), [0.1, 0.9]), np.ones(n_rows, int))
+    rule = temperance.automate(*in_turn(np.full(n_rows, 0.9), np.ones(n_rows, int)))
     assert (rule.threshold, rule.rows_needed) == (threshold, needed)
     assert rule.words.startswith("No threshold" if threshold is None else "At any confidence: 100% of the")
 
@@ -97,24 +104,58 @@ def test_rows_that_are_wrong_too_often_do_not_suggest_more():
 
 
 def test_a_few_wrong_labels_among_the_most_confident_rows_do_not_end_it():
-    labels = np.ones(5000, int)
-    labels[:20] = 0
-    rule = temperance.automate(np.linspace(0.999, 0.6, 5000), labels, 0.02)
-    assert rule.threshold == 0.0
-    labels[:80] = 0  # too many for half of the rows too, at 2 %: 80 of 2000
-    labels[3000:] = 0
-    assert temperance.automate(np.linspace(0.999, 0.6, 5000), labels, 0.02).threshold is None
+    confidence, correct = np.linspace(0.999, 0.6, 5000), np.ones(5000, int)
+    correct[:20] = 0
+    assert temperance.automate(*in_turn(confidence, correct), 0.02).threshold == 0.0
+    correct[:80] = 0  # too many for half of the rows too, at 2 %: 80 of 2000
+    correct[3000:] = 0
+    assert temperance.automate(*in_turn(confidence, correct), 0.02).threshold is None
 
 
-def test_rows_at_the_threshold_are_not_covered():
-    confidence = np.repeat([0.99, 0.9, 0.8], 400)
-    labels = np.ones(1200, int)
-    labels[800::2] = 0
-    rule = temperance.automate(confidence, labels)
-    assert (rule.threshold, rule.share, rule.error) == (0.8, pytest.approx(2 / 3), 0.0)
+def test_the_threshold_is_half_way_in_log_odds_to_the_rows_that_are_not_covered():
+    correct = np.ones(1200, int)
+    correct[800:] = np.arange(400) % 4 < 2
+    rule = temperance.automate(*in_turn(np.repeat([0.99, 0.9, 0.8], 400), correct))
+    assert (rule.threshold, rule.share, rule.error) == (pytest.approx(6 / 7), pytest.approx(2 / 3), 0.0)
     assert rule.words == (
-        "Above 80.0% confidence: 66.7% of the rows, at most 2% of them wrong (95% confidence)."
+        "Above 85.7% confidence: 66.7% of the rows, at most 2% of them wrong (95% confidence)."
     )
+
+
+def rounded(probs):
+    """Return the ways in which rows reach a rule: as float32, with six digits in a file, in both."""
+    told = np.array([[float(f"{p:.6g}") for p in row] for row in probs])
+    return {"float32": probs.astype(np.float32), "six digits": told, "both": told.astype(np.float32)}
+
+
+@pytest.mark.parametrize("votes", [20, 100, None])
+@pytest.mark.parametrize("seed", range(5))
+def test_rounding_moves_no_row_across_the_threshold(votes, seed):
+    """Votes of trees are tied, and a threshold that is one of them would let half of the ties pass."""
+    rng = np.random.default_rng(seed)
+    odds = rng.normal(0, 3, 3000)
+    share = 1 / (1 + np.exp(-odds)) if votes is None else rng.binomial(votes, 1 / (1 + np.exp(-odds))) / votes
+    logits = np.column_stack([np.zeros(3000), 1.3 * np.log((share + 0.01) / (1.01 - share))])
+    probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    labels = (rng.random(3000) < probs[:, 1]).astype(int)
+    rule = temperance.automate(probs, labels, 0.05)
+    wanted = rule.decide(probs)
+    assert (wanted >= 0).mean() == pytest.approx(rule.share)
+    assert 0.1 < rule.share < 1
+    for name, given in rounded(probs).items():
+        np.testing.assert_array_equal(rule.decide(given), wanted, err_msg=name)
+        found = temperance.automate(given, labels, 0.05)
+        np.testing.assert_array_equal(found.decide(probs), wanted, err_msg=name)
+
+
+def test_scores_that_differ_by_rounding_are_tied():
+    rng = np.random.default_rng(0)
+    confidence, correct = np.repeat([0.99, 0.9, 0.8], 400), np.ones(1200, int)
+    correct[800:] = np.arange(400) % 4 < 2
+    exact = temperance.automate(*in_turn(confidence, correct))
+    near = temperance.automate(*in_turn(confidence + 1e-9 * rng.normal(size=1200), correct))
+    assert near.threshold == pytest.approx(exact.threshold, abs=1e-8)
+    assert (near.share, near.error) == (exact.share, exact.error)
 
 
 def test_a_positive_class_has_its_own_threshold():
@@ -195,6 +236,121 @@ def test_groups_are_counted_in_words():
     assert rule.words.endswith(f"About {needed:,} such groups could.")
     rule = temperance.automate(np.full(400, 0.9), np.arange(400) % 2, groups=np.arange(400) // 20)
     assert rule.words.endswith("Nor do they suggest that more groups would.")
+
+
+def rare(n_rows, separation, seed):
+    """Return P(yes) and labels of calibrated rows of which 2% are positive."""
+    rng = np.random.default_rng(seed)
+    labels = (rng.random(n_rows) < 0.02).astype(int)
+    odds = separation * (rng.normal(size=n_rows) + separation * labels - separation / 2) + np.log(0.02 / 0.98)
+    return 1 / (1 + np.exp(-odds)), np.array(["no", "yes"])[labels]
+
+
+NAMED = {"classes": ["no", "yes"]}
+
+
+@pytest.mark.parametrize(
+    ("max_error", "separation", "why"),
+    [
+        (0.05, 2.0, r"answering no to every row has [12]\.\d%"),
+        (0.02, 1.5, r"it would decide [5-9]\d\.\d% of the yes rows against yes"),
+    ],
+)
+def test_a_rule_that_is_worth_nothing_is_refused_and_the_remedies_work(max_error, separation, why):
+    probs, labels = rare(40_000, separation, 0)
+    wanted = f"a rule with at most {100 * max_error:g}% errors is no rule here: {why}"
+    with pytest.raises(InputError, match=wanted) as refused:
+        temperance.automate(probs, labels, max_error, **NAMED)
+    stricter = re.search(r"Pass max_error=(\S+) or positive='yes'\.$", str(refused.value)).group(1)
+    rule = temperance.automate(probs, labels, float(stricter), **NAMED)
+    assert rule.threshold > 0.5
+    assert rule.missed.max() < 0.5
+    named = temperance.automate(probs, labels, max_error, positive="yes", **NAMED)
+    assert named.max_error == max_error
+    assert set(named.decide(np.column_stack([1 - probs, probs])).tolist()) <= {-1, 1}
+
+
+def test_a_constant_answer_is_judged_by_its_limit_and_by_groups():
+    """By 9 errors in 1,000 rows, at most 2% are wrong; a group that is wrong as a whole shows much less."""
+    rng = np.random.default_rng(0)
+    labels = np.zeros(1000, int)
+    labels[::112] = 1
+    probs = np.where(labels == 1, 0.4, 0.01) * rng.uniform(0.5, 1, 1000)
+    with pytest.raises(InputError, match=r"answering class 0 to every row has 0\.9%"):
+        temperance.automate(probs, labels)
+    assert temperance.automate(probs, labels, groups=np.arange(1000) // 50).threshold is None
+    assert temperance.automate(probs, labels, 0.001).threshold is None
+
+
+def test_labels_of_one_class_support_no_rule():
+    with pytest.raises(InputError, match=r"has 0%\. Pass rows with labels of both classes"):
+        temperance.automate(np.full(500, 0.1), np.zeros(500, int))
+
+
+def test_what_is_missed_is_told_by_class_and_weight():
+    probs, labels = world(3000, np.random.default_rng(11))
+    weight = np.random.default_rng(0).integers(1, 4, 3000)
+    rule = temperance.automate(probs, labels, 0.05, sample_weight=weight)
+    decided = rule.decide(np.column_stack([1 - probs, probs]))
+    for k in (0, 1):
+        against = (decided == 1 - k) & (labels == k)
+        assert rule.missed[k] == pytest.approx((weight @ against) / (weight @ (labels == k)))
+    assert rule.missed.min() > 0
+    most, least = sorted((0, 1), key=lambda k: -rule.missed[k])
+    assert rule.missed_in_words == (
+        f"Of the held-out rows, decided against their class: {100 * rule.missed[most]:.1f}% of class {most}, "
+        f"{100 * rule.missed[least]:.1f}% of class {least}."
+    )
+    named = temperance.automate(probs, labels, 0.1, positive=1)
+    assert named.missed[1] == 0 < named.missed[0]
+
+
+def test_with_more_classes_the_class_that_is_lost_is_named():
+    rng = np.random.default_rng(5)
+    labels = rng.choice(3, 8000, p=[0.6, 0.39, 0.01])
+    logits = 6 * np.eye(3)[np.where(labels == 2, 0, labels)] + rng.normal(size=(8000, 3))
+    probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    names = ["ant", "bee", "cat"]
+    lost = (
+        r"a rule with at most 5% errors is no rule for cat: it would decide 100% of the cat rows against "
+        r"cat\. Pass max_error=0\.00\d or positive='cat'\."
+    )
+    with pytest.warns(InputWarning, match=lost):
+        rule = temperance.automate(probs, np.array(names)[labels], 0.05, classes=names)
+    assert rule.missed[2] > 0.5 > rule.missed[:2].max()
+    assert temperance.automate(probs, labels, 0.05, positions=True).threshold is not None  # no class is lost
+    temperance.automate(probs, labels, 0.05, positive=2)
+
+
+def made_table(share, seed):
+    """Return P(positive) of a classifier after bayes-bias, and labels; `share` of the rows is positive."""
+    from sklearn.datasets import make_classification
+    from sklearn.linear_model import LogisticRegression
+
+    x, y = make_classification(
+        12_000, 15, n_informative=6, weights=[1 - share], flip_y=0.01, class_sep=0.9, random_state=100 + seed
+    )
+    model = LogisticRegression(max_iter=500).fit(x[:4000], y[:4000])
+    odds = model.decision_function(x[4000:])
+    cal = temperance.BayesianTemperatureScaling(class_bias=True).fit(odds[:4000], y[4000:8000])
+    return cal.predict_proba(odds[4000:])[:, 1], y[8000:]
+
+
+def test_of_made_tables_those_with_rare_positives_have_no_rule():
+    """A promise of 5% is refused of all tables with 2% positives, of 2% of many, and of others never."""
+
+    def refused(share, max_error):
+        count = 0
+        for seed in range(4):
+            try:
+                temperance.automate(*made_table(share, seed), max_error)
+            except InputError as error:
+                count += "is no rule here" in str(error)
+        return count
+
+    assert (refused(0.02, 0.01), refused(0.02, 0.05)) == (0, 4)
+    assert 1 <= refused(0.02, 0.02) <= 3
+    assert [refused(*one) for one in [(0.1, 0.02), (0.1, 0.05), (0.5, 0.02), (0.5, 0.05)]] == [0, 0, 0, 0]
 
 
 def test_the_result_is_plain_json():

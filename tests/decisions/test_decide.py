@@ -10,6 +10,7 @@ from temperance import serving
 from temperance.data import demo_task, simulate
 from temperance.decisions import evaluate_costs
 from temperance.errors import InputError, InputWarning
+from temperance.formulas.automation import least_cost
 
 NAMES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
@@ -142,11 +143,48 @@ def test_tensors_are_decided_on():
     )
 
 
+def test_onnx_and_a_file_with_six_digits_decide_alike(tmp_path):
+    """A quarter of the rows of a forest of 20 trees are at one score, the next below the threshold."""
+    pytest.importorskip("onnxruntime")
+    from onnx_models import serve
+
+    rng = np.random.default_rng(0)
+    share = rng.binomial(20, 1 / (1 + np.exp(-rng.normal(0, 3, 4000)))) / 20
+    odds = np.log((share + 0.01) / (1.01 - share))
+    logits, labels = np.column_stack([-odds / 2, odds / 2]), (rng.random(4000) < share).astype(int)
+    cal = temperance.make_calibrator("bayes").fit(logits[:1000], labels[:1000])
+    cal = cal.automate(logits[1000:], labels[1000:], 0.05)
+    wanted = cal.decide(logits)
+    assert 0.2 < (wanted < 0).mean() < 0.8
+    cal.to_onnx(tmp_path / "cal.onnx")
+    served = serve(tmp_path / "cal.onnx", logits.astype(np.float32))
+    np.testing.assert_array_equal(cal.automation_.decide(served), wanted)
+    np.savetxt(tmp_path / "rows.csv", logits, fmt="%.6g", delimiter=",")
+    np.testing.assert_array_equal(cal.decide(np.loadtxt(tmp_path / "rows.csv", delimiter=",")), wanted)
+    np.testing.assert_array_equal(cal.decide(logits.astype(np.float32)), wanted)
+
+
 def test_positions_have_no_positive_class():
     task = simulate(n_rows=500, n_classes=3)
     cal = temperance.TemperatureScaling().fit(task.logits, task.labels, positions=True)
     with pytest.raises(InputError, match="positive is for classes"):
         cal.automate(task.logits, task.labels, positive=0)
+
+
+def test_of_positions_none_is_lost():
+    rng = np.random.default_rng(0)
+    odds = rng.normal(-5, 1, 3000)
+    logits, labels = (
+        np.column_stack([0 * odds, odds]),
+        (rng.random(3000) < 1 / (1 + np.exp(-odds))).astype(int),
+    )
+    cal = temperance.TemperatureScaling()
+    places = cal.fit(logits[:1000], labels[:1000], positions=True).automate(
+        logits[1000:], labels[1000:], 0.05
+    )
+    assert places.automation_.threshold is not None
+    with pytest.raises(InputError, match="answering class 0 to every row"):
+        cal.fit(logits[:1000], labels[:1000]).automate(logits[1000:], labels[1000:], 0.05)
 
 
 COSTS = np.array([[0.0, 1.0, 4.0, 0.5], [2.0, 0.0, 1.0, 0.5], [9.0, 3.0, 0.0, 0.5]])
@@ -173,6 +211,65 @@ def test_realised_and_expected_costs_agree_where_probabilities_are_true():
     assert sum(result.shares) == pytest.approx(1)
     too_sure = task.probabilities**3 / (task.probabilities**3).sum(axis=1, keepdims=True)
     assert evaluate_costs(too_sure, task.labels, COSTS).realised.value > realised
+
+
+def tied_at_the_top(n_rows, n_classes, rng):
+    """Return probabilities whose largest is tied: summing the others, in any order, gives nearly the same."""
+    weight = rng.gamma(1.0, size=(n_rows, n_classes))
+    first, second = np.sort(rng.random((n_rows, n_classes)).argsort(axis=1)[:, :2], axis=1).T
+    at = np.arange(n_rows)
+    weight[at, first] = weight[at, second] = 1.1 * weight.max(axis=1)
+    return weight / weight.sum(axis=1, keepdims=True), first
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 10, 40])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_tied_costs_are_decided_for_the_top_class_whatever_is_beside_the_row(n_classes, dtype):
+    rng = np.random.default_rng(n_classes)
+    probs, first = tied_at_the_top(700, n_classes, rng)
+    probs = probs.astype(dtype).astype(np.float64)
+    costs = 0.1 * (1 - np.eye(n_classes, n_classes + 2))  # two decisions beside the classes are dear
+    costs[:, n_classes:] = 0.3
+    decisions, expected = least_cost(probs, costs)
+    np.testing.assert_array_equal(decisions, first)
+    for rows in (slice(0, 1), slice(5, 8), slice(3, 700, 2), slice(None, None, -1)):
+        again, cost = least_cost(probs[rows], costs)
+        np.testing.assert_array_equal(again, first[rows])
+        np.testing.assert_array_equal(cost, expected[rows])  # to the last bit
+    shaped, cost = least_cost(probs.reshape(7, 100, n_classes), costs)
+    np.testing.assert_array_equal(shaped, first.reshape(7, 100))
+    np.testing.assert_array_equal(cost, expected.reshape(7, 100))
+
+
+def test_of_tied_decisions_without_the_top_class_the_first_is_taken():
+    costs = np.array([[0.0, 9.0, 1.0, 1.0], [9.0, 0.0, 1.0, 1.0]])
+    decisions, expected = least_cost(np.array([[0.6, 0.4]]), costs)
+    assert (decisions.tolist(), expected.tolist()) == ([2], [pytest.approx(1.0)])
+
+
+@pytest.mark.parametrize("dear", [1.0, 50.0])
+def test_costs_of_rows_without_errors_are_not_certain(dear):
+    probs = np.tile([[0.99, 0.01], [0.04, 0.96]], (50, 1))
+    costs = np.array([[0.0, 1.0], [dear, 0.0]])
+    result = evaluate_costs(probs, np.tile([0, 1], 50), costs)
+    assert (result.realised.value, result.realised.low) == (0, 0)
+    assert 0.02 < result.realised.high <= costs.max()
+    assert result.realised.high > result.expected.value
+    certain = evaluate_costs(np.tile([[1.0, 0.0]], (100, 1)), np.zeros(100, int), costs)
+    assert certain.realised.high > 0.02
+
+
+def test_groups_widen_the_intervals_of_costs():
+    rng = np.random.default_rng(0)
+    p = np.repeat(rng.beta(1, 4, 40), 25)
+    labels = np.repeat(rng.random(40), 25) < p
+    probs, costs, groups = np.column_stack([1 - p, p]), [[0, 1], [3, 0]], np.arange(1000) // 25
+    alone = evaluate_costs(probs, labels.astype(int), costs)
+    grouped = evaluate_costs(probs, labels.astype(int), costs, groups=groups)
+    assert grouped.realised.value == alone.realised.value
+    for name in ("realised", "expected"):
+        widths = [getattr(found, name).high - getattr(found, name).low for found in (alone, grouped)]
+        assert widths[1] > 2 * widths[0]
 
 
 def test_two_costs_give_the_threshold_of_the_cheaper_decision():

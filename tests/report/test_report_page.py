@@ -15,6 +15,7 @@ from temperance import automate, compare
 from temperance.comparison import learning_curve
 from temperance.comparison.verdict import Outcome
 from temperance.data import simulate
+from temperance.metrics.finding import p_in_words
 from temperance.metrics.intervals import Estimate
 from temperance.report.page import (
     DIAGNOSTICS,
@@ -212,10 +213,12 @@ def test_two_classes_have_the_base_rate_and_the_probability_of_the_second():
     shown = section_of(page, "verdict")
     assert f"base rate {100 * labels.mean():.1f}%" in shown
     assert ">P(class spam)<" in shown
-    assert "Mean P(class spam) minus base rate" in shown
+    assert "P(spam): O/E" in shown
     assert "Confidence minus accuracy" not in shown
-    before, after = result.verdict.before.gap_in_words, result.verdict.after.gap_in_words
-    assert f"{before.capitalize()} before calibration, {after} after." in shown
+    before, after = result.verdict.before.finding, result.verdict.after.finding
+    assert f"Before calibration: {before}" in shown
+    assert f"After calibration: {after}" in shown
+    assert not re.search("(over|under)confident", page)
     assert "argmax" not in page
     assert 'id="class-reliability"' not in page
     diagram = result.results["none"].class_reliability[1]
@@ -223,8 +226,9 @@ def test_two_classes_have_the_base_rate_and_the_probability_of_the_second():
     assert counts.max() < 1.2 * counts.min(), "bins hold about the same number of rows"
     score = 1 / (1 + np.exp(-(2 * z + 1)))
     assert score.mean() < labels.mean()
-    gap = f"\N{MINUS SIGN}{100 * (labels.mean() - score.mean()):.1f}"
-    assert f"{gap} \N{RIGHTWARDS ARROW}" in shown
+    tile = unescape(re.search(r"P\(spam\): O/E.*?</div>", shown, re.DOTALL).group(0))
+    assert f"{labels.mean() / score.mean():.2f} \N{RIGHTWARDS ARROW} </span>{after.ratio.value:.2f}" in tile
+    assert f"95% interval: {after.ratio.low:.2f} to {after.ratio.high:.2f}" in tile
 
 
 def test_at_chance_the_page_asks_to_check_the_labels_and_offers_no_commands():
@@ -352,8 +356,8 @@ def test_a_comparison_without_methods_reports_and_tests_the_classifier_itself():
     page = render_report(result)
     assert "No method was tried." in page
     shown = section_of(page, "tests")
-    assert "Before: slope" in shown
-    assert "With " not in shown.split("Before:")[1]
+    assert ">before</th>" in shown
+    assert ">after</th>" not in shown
 
 
 def test_every_outcome_has_its_own_symbol():
@@ -361,13 +365,13 @@ def test_every_outcome_has_its_own_symbol():
 
 
 def test_the_test_of_the_verdict_is_told_before_and_after(comparison, html):
-    shown, used = section_of(html, "tests"), comparison.recommended
-    for when, name in (("Before", "none"), (f"With {used}", used)):
-        assert f"{when}: {comparison.results[name].scores.tests['cox'].words}" in shown
-    p_value = comparison.results[used].scores.tests["cox"].p_value
-    assert p_value == comparison.verdict.p_value
-    assert f"p = {p_value:.3f}" in comparison.verdict.remaining_in_words
-    assert f"p = {p_value:.3f}" in shown
+    shown, used = unescape(section_of(html, "tests")), comparison.recommended
+    for when, name in (("before", "none"), ("after", used)):
+        found = comparison.results[name].scores.finding
+        cells = "</td><td>".join(map(p_in_words, (found.p_value, found.level_p, found.spread_p)))
+        assert f"{when}</th><td>{cells}</td>" in shown
+    assert comparison.verdict.p_value == comparison.results[used].scores.finding.p_value
+    assert "Cox" not in html.partition("</script>")[0]
     assert "Kuiper" not in html
 
 
@@ -383,6 +387,19 @@ def test_the_page_lists_predictions_that_need_no_person(comparison, html):
         assert words in cells.rpartition("<td>")[2]
 
 
+def test_the_page_lists_no_rule_that_loses_the_positives():
+    rng = np.random.default_rng(0)
+    odds = rng.normal(-5, 2, 6000)
+    labels = np.array(["no", "yes"])[(rng.random(6000) < 1 / (1 + np.exp(-odds))).astype(int)]
+    logits = np.column_stack([0 * odds, odds])
+    rows = (*(one[:2000] for one in (logits, labels)), *(one[2000:] for one in (logits, labels)))
+    told = render_report(compare(*rows, methods=["ts"], classes=["no", "yes"], **QUICK))
+    shown = section_of(told, "automation")
+    cells = {most: re.search(rf">{most}</th>(.*?)</tr>", shown, re.DOTALL).group(1) for most in ("2%", "10%")}
+    assert "no rule: answering no to every row has" in cells["10%"]
+    assert re.search(r"Of the held-out rows, decided against their class: \d\d\.\d% of yes", cells["2%"])
+
+
 def test_without_a_test_set_no_promise_is_made(comparison):
     rows = comparison.fitted
     by_folds = compare(rows.logits, rows.labels, methods=["ts"], folds=2, **QUICK)
@@ -396,7 +413,7 @@ def test_the_gap_of_positives_is_by_groups():
         render_report(compare(*rows, groups=groups, methods=["ts"], folds=2, **QUICK))
         for rows, groups in ((thrice, np.arange(900) // 3), (thrice, None))
     ]
-    intervals = [re.search(r"Mean P [^<]*interval: ([^<]*)<", page).group(1) for page in pages]
+    intervals = [re.search(r"Mean [^<]*interval: ([^<]*)<", page).group(1) for page in pages]
     low, high = (float(end.replace("\N{MINUS SIGN}", "-")) for end in intervals[0].split(" to "))
     narrow = [float(end.replace("\N{MINUS SIGN}", "-")) for end in intervals[1].split(" to ")]
     assert high - low > 1.5 * (narrow[1] - narrow[0])

@@ -24,7 +24,7 @@ def test_the_code_of_the_page_runs_and_gives_the_printed_results(capsys, tmp_pat
     assert capsys.readouterr().out.startswith(f"{said}\n")
     assert len(names["search"].cv_results_["params"]) == 6
     task = simulate(n_rows=2000, n_classes=3, temperature=2.0, random_state=1)
-    for power, finding in ((1, ""), (3, "overconfident by"), (0.5, "underconfident by")):
+    for power, finding in ((1, ""), (3, "Overconfident by"), (0.5, "Underconfident by")):
         probs = task.probabilities**power
         probs /= probs.sum(axis=1, keepdims=True)
         classifier = types.SimpleNamespace(classes_=["a", "b", "c"], predict_proba=probs.__getitem__)

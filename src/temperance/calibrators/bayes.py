@@ -52,6 +52,7 @@ from temperance.core.logit_rows import LogitRows
 from temperance.core.maps import RowMapLikelihood, increments_basis, slope_weights, slopes_of
 from temperance.core.objective import FitData, Objective, mean_and_deviation, weighted_sum
 from temperance.core.predictors import TEMPERATURE_MAX, TEMPERATURE_MIN, ByClass, Log
+from temperance.core.solution import Status
 from temperance.errors import InputError, excerpt, on_one_line, warn_user
 from temperance.formulas.bayes import SIZE, BayesianFormula
 from temperance.formulas.model import Model
@@ -214,7 +215,10 @@ class BayesianTemperatureScaling(Calibrator):
         formula = "p = E softmax(-map(-log softmax(z / T0)) T0 / T), log T = b + w . phi"
         formula += " + v[class]" * (shift.size > 0)
         errors = self.standard_errors_.get("coefficients")
-        lines = [formula, f"T0 = {self.reference_:.4g}: {confidence_in_words(self.reference_)}"]
+        lines = [
+            formula,
+            f"T0 = {self.reference_:.4g}: {confidence_in_words(self.reference_, self.n_classes_)}",
+        ]
         if errors is not None:
             ends = self.coefficients_[0] + 1.96 * errors[0] * np.array([-1, 1])
             low, high = np.exp(np.clip(ends, *np.log(self.temperature_limits_)))
@@ -402,11 +406,16 @@ def prior_blocks(design: Design, population: Population) -> list[Block]:
 def _posterior(objective: Objective, design: Design, population: Population, n_rows: int) -> Posterior:
     """Fit all blocks, or keep the prior where the logits are too large for any temperature and map."""
     blocks, start = prior_blocks(design, population), design.start(population)
-    if design.reference >= TEMPERATURE_MAX * (1 - LIMIT_MARGIN):
+    at_limit = design.reference >= TEMPERATURE_MAX * (1 - LIMIT_MARGIN)
+    if at_limit:
         warn_user(UserWarning(f"{TOO_LARGE}."))
     if design.loss_at_limit > MAX_LOSS_OF_MAP:
         return prior_alone(objective, blocks, start)
-    return maximise_evidence(objective, blocks, start, n_rows, design.level_tau)
+    posterior = maximise_evidence(objective, blocks, start, n_rows, design.level_tau)
+    if at_limit and posterior.solution.status is Status.LINE_SEARCH_FAILED:
+        # The loss has a kink where a row's T reaches the limit, and a search can end in one.
+        return replace(posterior, solution=replace(posterior.solution, status=Status.STALLED))
+    return posterior
 
 
 def _formula(posterior: Posterior, design: Design, population: Population, data: FitData) -> BayesianFormula:

@@ -530,6 +530,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
             groups=groups,
             sample_weight=sample_weight,
             classes=names,
+            positions=model.of_positions,
             dim=dim if probs.ndim == np.ndim(rows) else -1,  # of one score per row there are two classes
             ignore_index=ignore_index,
         )
@@ -626,7 +627,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         if model.log_prior_ratio is not None:
             lines.append(describe_adaptation(model, list(self.get_feature_names_out())))
         if model.automation is not None:
-            lines.append(f"decisions: {model.automation.words}")
+            lines.append(f"decisions: {model.automation.words} {model.automation.missed_in_words}".rstrip())
         lines += model.record.describe().splitlines()
         return "\n".join(textwrap.fill(line, 80, subsequent_indent="  ") for line in lines)
 
@@ -778,10 +779,15 @@ def estimate(value: float, error: Vector | float | None) -> str:
     return f"{value:.4g}" if error is None else f"{value:.4g} \u00b1 {float(error):.2g}"
 
 
-def confidence_in_words(temperature: float) -> str:
-    """Say what a single temperature means."""
+def confidence_in_words(temperature: float, n_classes: int) -> str:
+    """Say what a single temperature means: of two classes, for the probability of either."""
+    over, under = "the classifier is overconfident; its", "the classifier is underconfident; its"
+    neither = "the classifier is neither over- nor underconfident on average"
+    if n_classes == 2:
+        over, under = "predictions are too extreme; the", "predictions are not extreme enough; the"
+        neither = "the logits have the right scale on average"
     if temperature > 1.005:
-        return f"the classifier is overconfident; its logits are {temperature:.3g} times too large"
+        return f"{over} logits are {temperature:.3g} times too large"
     if temperature < 0.995:
-        return f"the classifier is underconfident; its logits are {1 / temperature:.3g} times too small"
-    return "the classifier is neither over- nor underconfident on average"
+        return f"{under} logits are {1 / temperature:.3g} times too small"
+    return neither

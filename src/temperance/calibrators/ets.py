@@ -95,7 +95,7 @@ class EnsembleTemperatureScaling(Calibrator):
         tempered, raw, uniform = (f"{100 * w:.1f}%" for w in self.weights_)
         return [
             "p = w_1 softmax(z / T) + w_2 softmax(z) + w_3 / K",
-            f"T = {self.temperature_:.4g}: {confidence_in_words(self.temperature_)}",
+            f"T = {self.temperature_:.4g}: {confidence_in_words(self.temperature_, self.n_classes_)}",
             f"mixture: {tempered} tempered, {raw} as the classifier gave it, {uniform} uniform",
         ]
 

@@ -2,8 +2,8 @@
 
 A method is named by its key, by the name under which a package registers it (an entry point of the group
 `temperance.calibrators`), or by `package.module:Class`; or it is given as a calibrator or any such object. An
-object is copied for every fit. It gets `sample_weight`, `positions` and `groups` only if its `fit` takes
-them, and rows with masked classes only if its `supports_masked_classes` is true.
+object is copied for every fit. It gets `sample_weight`, `positions`, `groups` and `positive` only if its
+`fit` takes them, and rows with masked classes only if its `supports_masked_classes` is true.
 """
 
 from __future__ import annotations
@@ -103,9 +103,12 @@ def fit(
     *,
     positions: bool = False,
     groups: Any = None,
+    positive: int | None = None,
 ) -> Any:
-    """Fit a calibrator of any kind; weights, groups and positions go to a fit that takes them."""
-    given = {"sample_weight": weights, "positions": positions or None, "groups": groups}
+    """Fit a calibrator of any kind; weights, groups and the others go to a fit that takes them."""
+    given = {
+        "sample_weight": weights, "positions": positions or None, "groups": groups, "positive": positive
+    }  # fmt: skip
     calibrator.fit(
         logits,
         labels,

@@ -97,7 +97,7 @@ class MonotoneScaling(Calibrator):
     def _describe(self) -> list[str]:
         return [
             "p = softmax(-map(-log softmax(z / T0)))",
-            f"T0 = {self.reference_:.4g}: {confidence_in_words(self.reference_)}",
+            f"T0 = {self.reference_:.4g}: {confidence_in_words(self.reference_, self.n_classes_)}",
             *map_in_words(self.map_knots_, self.map_slopes_, self.standard_errors_.get("map_slopes")),
         ]
 

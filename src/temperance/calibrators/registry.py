@@ -243,6 +243,19 @@ def key_of(calibrator: Calibrator) -> str:
     return calibrator.key
 
 
+def default_method(n_classes: int) -> str:
+    """Return the key of the method to use if the user names none.
+
+    Of two classes, a frequency that is off harms more than a changed prediction at 1/2.
+
+    Examples
+    --------
+    >>> default_method(2), default_method(3)
+    ('bayes-bias', 'bayes')
+    """
+    return "bayes-bias" if n_classes == 2 else "bayes"
+
+
 def make_calibrator(key: str, **options: Any) -> Calibrator:
     """Build the calibrator of a registry key.
 

@@ -68,4 +68,4 @@ class TemperatureScaling(Calibrator):
 
     def _describe(self) -> list[str]:
         value = estimate(self.temperature_, self.standard_errors_.get("temperature"))
-        return ["softmax(z / T)", f"T = {value}: {confidence_in_words(self.temperature_)}"]
+        return ["softmax(z / T)", f"T = {value}: {confidence_in_words(self.temperature_, self.n_classes_)}"]

@@ -52,7 +52,7 @@ def apply(
     from temperance.calibrators.registry import key_of
     from temperance.data.formats.columns import LABEL_NAMES
     from temperance.data.writer import DECISION, check_output, open_writer
-    from temperance.metrics.finding import class_in_words
+    from temperance.inputs.labels import class_in_words
     from temperance.metrics.predictions import judged_class
     from temperance.streaming import in_shape_of_file, predict_file, probability_dtype
 
@@ -101,6 +101,7 @@ def apply(
     share = n_decided / shape[0]
     if rule is not None:
         output.say(f"The rule decides on {percent(share)} of the rows; the others are for a person.")
+        output.say(rule.missed_in_words)
     output.say(f"Saved to {on_one_line(out)}", wrap=False)
     output.result(
         file=file_for_json(rows),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from temperance.cli.rows import (
     say_columns,
 )
 from temperance.data.read_options import ReadOptions
-from temperance.errors import on_one_line, percent
+from temperance.errors import on_one_line
 
 EXAMPLES = """\b
 Examples:
@@ -31,7 +30,9 @@ ROWS must not be the rows of the fit, and must be independent unless they
 have groups. The file that -o writes is the calibrator with the rule:
 temperance.serving.load(path).decide then gives the class of each row, or -1,
 ask a person; `temperance apply` has a column of decisions. Without a
-threshold, nothing is written, and the exit code is 1.
+threshold, nothing is written, and the exit code is 1. With two classes, a
+rule that a constant answer replaces, or that decides most rows of a class
+against it, is refused, with the exit code 2.
 """
 
 
@@ -90,12 +91,7 @@ def automate(
         output.say(
             f"Of {rule.rows_in_words}, {100 * rule.error:.3g}% of those above the threshold were wrong."
         )
-    if rule.missed:
-        name = shlex.quote(on_one_line(names[1] if names else "1"))
-        output.say(
-            f"{percent(rule.missed)} of the rows of class {name} are above the threshold and decided "
-            f"against. To decide for it only, and leave all other rows to a person: --positive {name}"
-        )
+        output.say(rule.missed_in_words)
     if out is not None:
         output.say(f"Saved to {on_one_line(out)}" if saves else "Not saved: there is no rule.", wrap=False)
     output.result(

@@ -98,7 +98,8 @@ def check(
         with opened.stored.naming_file():
             found = monitoring.check(
                 fitted, logits, labels, groups=opened.groups_of(1), by=opened.by, history=history,
-                name=rows.name, from_probs=False if opened.kind == "probs" else None, **limits,
+                name=rows.name, from_probs=False if opened.kind == "probs" else None,
+                positive=opened.positive, **limits,
             )  # fmt: skip
     if report is not None:
         from temperance.report.history import write_history

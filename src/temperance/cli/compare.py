@@ -97,14 +97,16 @@ def compare(
         if not fitted.positions:
             rows.check_same_classes(file, names, "the validation file")
             names = names or file.class_names
-    judged = files.get("test", fitted)
-    arrays = [array for file in files.values() for array in _checked(file)]
+    judged, classes = files.get("test", fitted), None if fitted.positions else names
+    arrays = [array for file in files.values() for array in _checked(file, classes)]
     with output.progress("Comparing") as progress:
         result = comparison.compare(
             *arrays,
             groups=fitted.groups,
             test_groups=None if judged is fitted else judged.groups,
             by=judged.by,
+            classes=classes,
+            positive=fitted.positive,
             random_state=seed,
             positions=fitted.positions,
             progress=progress,
@@ -114,7 +116,7 @@ def compare(
         if isinstance(tried.calibrator, Calibrator):
             rows.record_rows(tried.calibrator, fitted, names)
     floor = next((file.floor for file in files.values() if file.raises), None)
-    result = replace(result, floor=floor, class_names=None if fitted.positions else names)
+    result = replace(result, floor=floor)
     sources = []
     for role, file in files.items():
         rows.say_columns(output, file)
@@ -155,15 +157,17 @@ def _open_test(path: Path, reading: ReadOptions, val: RowFile, output: Output) -
     return rows.with_floor(test, output, val.floor, "in the validation rows")
 
 
-def _checked(file: RowFile) -> tuple[Any, Any]:
-    """Return logits and labels; errors name their file."""
+def _checked(file: RowFile, classes: Sequence[str] | None) -> tuple[Any, Any]:
+    """Return logits and labels, names if classes have names; errors name their file."""
+    import numpy as np
+
     from temperance.inputs.containers import open_labelled
 
     assert file.labels is not None  # labels are required here
     logits = file.logits()
     with file.stored.naming_file():
         open_labelled(logits, file.labels, groups=file.groups).checked()
-    return logits, file.labels  # column indices, whatever the names of the classes
+    return logits, file.labels if classes is None else np.array(classes)[file.labels]
 
 
 def _snippets(
@@ -214,7 +218,7 @@ def show_comparison(
     from temperance.comparison.table import to_text
     from temperance.report.page import write_report
 
-    output.show("\n".join(comparison.verdict.answer), style="bold")
+    output.show("\n".join(map(on_one_line, comparison.verdict.answer)), style="bold")
     output.say("\n".join(["", *to_text(comparison), ""]), wrap=False)
     output.say("\n".join([comparison.heading, *comparison.verdict.notes, comparison.why]))
     name = comparison.recommended

@@ -93,7 +93,8 @@ def evaluate(
                 progress=lambda share: report("intervals", 0.3 + 0.7 * share), **settings,
             )  # fmt: skip
         if matrix is not None:
-            cost = decisions.evaluate_costs(probs, rows.labels, matrix, confidence=settings["confidence"])
+            level = settings["confidence"]
+            cost = decisions.evaluate_costs(probs, rows.labels, matrix, confidence=level, groups=rows.groups)
     say_columns(output, rows)
     if result["nll"].value == float("inf"):
         output.say(

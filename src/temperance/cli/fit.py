@@ -14,7 +14,7 @@ import click
 
 from temperance.cli import options
 from temperance.cli.options import command_line
-from temperance.cli.output import Output, confidence_in_words, count, gap_in_words
+from temperance.cli.output import Output, count, tell_user
 from temperance.cli.rows import (
     KIND_IN_WORDS,
     file_for_json,
@@ -28,7 +28,9 @@ from temperance.data.read_options import ReadOptions
 from temperance.errors import InputError, excerpt, on_one_line
 
 if TYPE_CHECKING:
+    from temperance.calibrators import Calibrator
     from temperance.data import RowFile
+    from temperance.metrics.finding import Finding
 
 EXAMPLES = """\b
 Examples:
@@ -46,10 +48,9 @@ Examples:
 @click.option(
     "-m",
     "--method",
-    default="bayes",
     shell_complete=options.complete_methods,
     metavar="METHOD",
-    help="Key of the method.",
+    help="Key of the method.  [default: bayes-bias for two classes, bayes for more]",
 )
 @click.option("-o", "--out", type=options.OUTPUT, required=True, help="The calibrator file to write, JSON.")
 @click.option(
@@ -64,7 +65,7 @@ Examples:
 @options.output_options
 def fit(
     val: Path,
-    method: str,
+    method: str | None,
     out: Path,
     settings: tuple[str, ...],
     notes: tuple[str, ...],
@@ -80,10 +81,17 @@ def fit(
     from temperance.calibrator_file import load
     from temperance.calibrators import make_calibrator
     from temperance.calibrators.estimator import groups_in_words
+    from temperance.calibrators.registry import default_method
     from temperance.core.logit_rows import calling_at_each_pass
     from temperance.data import RowFile
     from temperance.files import sha256
+    from temperance.metrics.finding import State, rates
 
+    opened, why = None, ""
+    if method is None:
+        opened = RowFile.open(val, reading)
+        method = default_method(opened.n_classes)
+        why = f", the default for {'two' if opened.n_classes == 2 else 'more than two'} classes,"
     known = make_calibrator(method).get_params()
     names = f"one of these names for {method}: {', '.join(known) or 'none'}"
     chosen = _read_pairs(settings, f"--set must be NAME=VALUE, with {names}", known)
@@ -91,7 +99,7 @@ def fit(
     calibrator = make_calibrator(method, **chosen)
     calibrator._check_options()  # before a large file is read
     metadata = _read_pairs(notes, "--metadata must be KEY=VALUE") or None
-    rows = with_floor(RowFile.open(val, reading), output)
+    rows = with_floor(opened or RowFile.open(val, reading), output)
     assert rows.labels is not None  # labels are required here
     refuse_calibrated(rows)
     logits = rows.logits()
@@ -101,16 +109,23 @@ def fit(
             calibrator.fit(
                 logits, rows.labels, positions=rows.positions, groups=rows.groups, positive=rows.positive
             )
-        found = _confidence_of(rows)
+        before = _finding_of(None, rows)
+        after = _finding_of(calibrator, rows) if before.of_event else None
     record_rows(calibrator, rows, rows.class_names)
     calibrator.save(out, metadata=metadata, overwrite=force)
     say_columns(output, rows)
     source = f"{on_one_line(val)}{f', {rows.key}' if rows.key not in ('', rows.kind) else ''}"
     what = f"{count(rows.shape[0], 'row')} of {KIND_IN_WORDS[rows.kind]}, {rows.n_classes:,} classes"
-    output.say(f"Fitted {method} to {what}: {source}", wrap=False)
+    output.say(f"Fitted {method}{why} to {what}: {source}", wrap=False)
     if together := groups_in_words(calibrator.model_):
         output.say(f"{together}.")
-    output.say(f"Before: {found}.")
+    output.say(on_one_line(f"Before: {before}"))
+    if before.state is State.REVERSED:
+        tell_user("warning", f"{before} No calibrator mends them.")
+    if after is not None:
+        mean, rate = rates(after.mean, after.rate)
+        told = f"P({after.name}) {mean} on average, {rate} observed"
+        output.say(on_one_line(f"After, on the rows of the fit: {told}."))
     if details:
         output.say(f"\n{details_of(load(out))}\n", wrap=False)
     output.say(f"Saved to {on_one_line(out)}. Details: {command_line('show', out)}", wrap=False)
@@ -118,6 +133,7 @@ def fit(
     output.result(
         file=file_for_json(rows, sha256=sha256(val)),
         method=method,
+        finding=before.to_dict(),
         out=str(out),
         parameters={name: value.tolist() for name, value in calibrator.parameters().items()},
         summary=calibrator.summary(),
@@ -125,22 +141,17 @@ def fit(
     )
 
 
-def _confidence_of(rows: RowFile) -> str:
-    """Say whether the classifier is overconfident: whether the interval of its accuracy is below."""
-    import numpy as np
+def _finding_of(calibrator: Calibrator | None, rows: RowFile) -> Finding:
+    """Return what the rows show about the classifier's own probabilities, or about calibrated ones."""
+    from temperance.metrics.finding import Finding
+    from temperance.metrics.predictions import check_rows
+    from temperance.streaming import probabilities_of_file
 
-    from temperance.inputs.groups import check_groups
-    from temperance.metrics.intervals import Estimate, proportion_interval
-    from temperance.streaming import predict_file
-
-    parts = [(probs.max(axis=1), probs.argmax(axis=1)) for probs in predict_file(None, rows)]
-    confidence, predicted = (np.concatenate(part) for part in zip(*parts, strict=True))
-    correct = (predicted == rows.labels).astype(float)
-    together = None if rows.groups is None else check_groups(rows.groups, len(correct))
-    accuracy = proportion_interval(correct, np.ones(len(correct)), 0.95, together)
-    mean = float(confidence.mean(dtype=float))
-    gap = Estimate(mean - accuracy.value, mean - accuracy.high, mean - accuracy.low)
-    return f"{gap_in_words(gap) or 'no clear gap'}; {confidence_in_words(accuracy.value, gap)}"
+    probs = probabilities_of_file(calibrator, rows)
+    columns: dict[str, Any] = {"positive": rows.positive, "positions": rows.positions}
+    return Finding.of(
+        check_rows(probs, rows.named_labels, None, rows.class_names, groups=rows.groups, **columns)
+    )
 
 
 def _next(val: Path, out: Path, reading: ReadOptions) -> str:

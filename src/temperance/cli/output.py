@@ -23,12 +23,11 @@ from rich.table import Table
 from rich.text import Text
 
 import temperance
-from temperance.errors import InputWarning, on_one_line, percent
+from temperance.errors import InputWarning, on_one_line
 from temperance.progress import Report
 
 if TYPE_CHECKING:
     from temperance.metrics.by_group import CalibrationByGroup
-    from temperance.metrics.intervals import Estimate
 
 _WIDTH = 80
 MAX_TABLE_VALUES = 20  # of --by in the table
@@ -107,7 +106,7 @@ class Output:
             return
         head, values = found.table()
         shown = [[on_one_line(cell) for cell in row] for row in values[:MAX_TABLE_VALUES]]
-        self.say(f"Calibration by {on_one_line(by)}; gaps are confidence minus accuracy, in points")
+        self.say(f"Calibration by {on_one_line(by)}; {found.about}")
         self.say(new_table(*head, rows=shown))
         if len(values) > MAX_TABLE_VALUES:
             self.say(f"{len(values) - MAX_TABLE_VALUES:,} more values: --json lists all.")
@@ -179,29 +178,3 @@ def count(number: int, noun: str) -> str:
     ('1 row', '10,000 predictions')
     """
     return f"{number:,} {noun}{'s' * (number != 1)}"
-
-
-def gap_in_words(gap: Estimate) -> str:
-    """Return "overconfident by 7.9 points" for confidence minus accuracy; nothing if its sign is not clear.
-
-    Examples
-    --------
-    >>> from temperance.metrics.intervals import Estimate
-    >>> gap_in_words(Estimate(0.079, 0.07, 0.088)), gap_in_words(Estimate(0.004, -0.01, 0.02))
-    ('overconfident by 7.9 points', '')
-    """
-    if gap.low > 0 or gap.high < 0:
-        return f"{'over' if gap.value > 0 else 'under'}confident by {100 * abs(gap.value):.1f} points"
-    return ""
-
-
-def confidence_in_words(accuracy: float, gap: Estimate) -> str:
-    """Return both numbers behind the gap.
-
-    Examples
-    --------
-    >>> from temperance.metrics.intervals import Estimate
-    >>> confidence_in_words(0.852, Estimate(0.079, 0.07, 0.088))
-    'mean confidence 93.1%, accuracy 85.2%'
-    """
-    return f"mean confidence {percent(accuracy + gap.value)}, accuracy {percent(accuracy)}"

@@ -69,6 +69,7 @@ def compare(
     test_groups: ArrayLike | None = None,
     by: ArrayLike | None = None,
     classes: Sequence[str] | Sequence[int] | None = None,
+    positive: int | str | None = None,
     dim: int = -1,
     ignore_index: int | None = None,
     folds: int = 5,
@@ -111,6 +112,9 @@ def compare(
         the hospital: `scores.by_group` of each result, and a picture in the report.
     classes : sequence of str or int, optional
         Names of the columns, in their order, if labels are names. A DataFrame has its own.
+    positive : int or str, optional
+        The class whose probability people act on, as for `metrics.evaluate`; of two, the second by default.
+        The calibrators store it.
     dim : int
         Axis of the classes: 1 for the logits of pixels, (N, K, H, W).
     ignore_index : int, optional
@@ -146,7 +150,8 @@ def compare(
     if (test_logits is None) != (test_labels is None):
         raise InputError("test_logits and test_labels must be given together; found one of them.")
     reading: dict[str, Any] = {
-        "classes": classes, "positions": positions, "dim": dim, "ignore_index": ignore_index
+        "classes": classes, "positive": positive, "positions": positions, "dim": dim,
+        "ignore_index": ignore_index,
     }  # fmt: skip
     own_by = by if test_labels is None else None
     val = open_labelled(val_logits, val_labels, sample_weight, groups=groups, by=own_by, **reading).examined()
@@ -154,7 +159,11 @@ def compare(
     if test_labels is not None:
         test = open_labelled(test_logits, test_labels, groups=test_groups, by=by, **reading).examined()
         _check_test(val, val_logits, test, test_logits)
+<<<<<<< HEAD
         warn_of_shared_groups(groups, test_groups)
+=======
+        test = replace(test, class_names=val.class_names)
+>>>>>>> main
     elif test_groups is not None:
         raise InputError("test_groups must come with test_logits, which are missing. Pass groups.")
     else:
@@ -175,7 +184,7 @@ def compare(
     settings = {"bins": bins, "confidence": confidence, "draws": draws, "random_state": random_state}
     comparison = Comparison(
         results,
-        recommend(results, candidates, test.labels),
+        recommend(results, candidates, test),
         evaluated_on,
         val,
         test,
@@ -302,7 +311,16 @@ class _Evaluation:
                     fitted = fit_method(method, self.val.take(np.flatnonzero(self.fold != held)))
                     probs[rows] = predict(fitted, self.val.logits[rows])
         labels, (wrong, chance) = self.test.labels, self.pseudo_error
+<<<<<<< HEAD
         judged = check_rows(probs, labels, self.test.weights, groups=self.test.units, by=self.test.by)
+=======
+        judged = replace(
+            check_rows(probs, labels, self.test.weights, groups=self.test.groups, by=self.test.by),
+            names=self.test.class_names,
+            positive=self.test.positive,
+            positions=self.test.positions,
+        )
+>>>>>>> main
         scores = replace(self.scorer.evaluate(judged), of_first_axis=self.of_first_axis)
         top = probs.argmax(axis=1)
         # A method that keeps the class changes no decision, even if two probabilities round to the same

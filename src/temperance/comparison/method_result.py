@@ -23,6 +23,7 @@ from temperance.inputs.containers import LabelledRows
 from temperance.metrics import Evaluation, Reliability
 from temperance.metrics.bins import binned
 from temperance.metrics.intervals import Estimate, PseudoRow, distances, spread
+from temperance.metrics.predictions import judged_class
 
 MAX_CLASSES = 10  # whose reliability is kept: a page has room for a few
 MIN_ROWS = 30  # of a class: a diagram of fewer rows is mostly noise
@@ -111,14 +112,15 @@ def class_reliability(probs: Vector, rows: LabelledRows, bins: int) -> dict[int,
     """Bin the probabilities of single classes, by column: among rows with probability p, a share p is of it.
 
     The top label says nothing about the other probabilities. Only the classes with the most rows are binned,
-    and none with few rows. Of two classes, the second one, the positive, is, in bins with about the same
-    number of rows: it might be rare.
+    and none with few rows. Of two classes, the positive one is, in bins with about the same number of rows:
+    it might be rare.
     """
     n_rows, n_classes = probs.shape
     weights = np.ones(n_rows) if rows.weights is None else rows.weights
     counts = np.bincount(rows.labels[weights > 0], minlength=n_classes)
     most = np.argsort(-counts, kind="stable")[:MAX_CLASSES]
-    shown = [1] if n_classes == 2 else sorted(int(k) for k in most if counts[k] >= MIN_ROWS)
+    positive = judged_class(2, rows.positive)
+    shown = [positive] if n_classes == 2 else sorted(int(k) for k in most if counts[k] >= MIN_ROWS)
     bins, strategy = min(bins, MAX_BINS), "mass" if n_classes == 2 else "width"
     return {
         column: binned(

@@ -1,15 +1,8 @@
 """What a comparison found, in one object that the terminal, the page, the JSON output and Python show.
 
-The outcome describes the paired difference of the NLL, shown as "log loss", between the uncalibrated
-classifier and the recommended method or, if none is recommended, the best candidate:
-
-    better                 the interval of the difference lies above 0, and Cox's test detects nothing more
-    improved               the same, but the test still detects miscalibration
-    probably better        the difference is above one standard error, but its interval includes 0
-    no difference          neither: these rows cannot show one, or none that matters; a method with a prior
-                           may be recommended all the same, as "possibly better"
-    worse                  no method is recommended, and the interval of the best one lies below 0
-    no better than chance  no method beats the frequencies of the labels
+What rows show about probabilities, before and after, is a `Finding`, as in all commands. The `Outcome`
+describes the paired difference of the NLL, shown as "log loss", between the uncalibrated classifier and the
+recommended method or, if none is recommended, the best candidate.
 
 Where a classifier is calibrated no method is better, and the words must not say so more often than intervals
 miss on one side.
@@ -28,7 +21,7 @@ from temperance.calibrators import UNCALIBRATED
 from temperance.comparison.method_result import Difference, MethodResult, ece_gain
 from temperance.comparison.recommendation import Recommendation
 from temperance.errors import percent
-from temperance.metrics.calibration_tests import LEVEL
+from temperance.metrics.finding import Finding, State, rates
 from temperance.metrics.intervals import Estimate
 
 
@@ -40,15 +33,19 @@ class Outcome(StrEnum):
     BETTER : "better"
         The interval of the gain lies above 0, and no remaining miscalibration is detectable.
     IMPROVED : "improved"
-        The interval of the gain lies above 0, but Cox's test still detects miscalibration.
+        The interval of the gain lies above 0, but the rows still show miscalibration.
     PROBABLY_BETTER : "probably better"
         The gain is above one standard error, but its interval includes 0.
+    POSSIBLY_BETTER : "possibly better"
+        The recommended method has a gain or a loss that these rows cannot tell from chance.
     NO_DIFFERENCE : "no difference"
-        Neither: these rows cannot show a difference, or none that matters.
+        No method is recommended: these rows cannot show a difference, or none that matters.
     WORSE : "worse"
         No method is recommended, and the interval of the best one lies below 0.
     CHANCE : "no better than chance"
         No method has a lower NLL than the frequencies of the labels: the labels might belong to other rows.
+    REVERSED : "reversed"
+        Higher probabilities go with fewer labels: columns or labels are mixed up.
 
     Examples
     --------
@@ -63,9 +60,11 @@ class Outcome(StrEnum):
     BETTER = "better"
     IMPROVED = "improved"
     PROBABLY_BETTER = "probably better"
+    POSSIBLY_BETTER = "possibly better"
     NO_DIFFERENCE = "no difference"
     WORSE = "worse"
     CHANCE = "no better than chance"
+    REVERSED = "reversed"
 
 
 @dataclass(frozen=True)
@@ -77,10 +76,15 @@ class Calibration:
     confidence, accuracy : float
         Mean confidence and accuracy.
     nll, ece : float
+    finding : Finding
+        What the rows show about the probabilities.
 
     Examples
     --------
-    >>> before = Calibration(confidence=0.93, accuracy=0.85, nll=0.6, ece=0.081)
+    >>> from temperance import compare
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=400, n_classes=3)
+    >>> before = compare(task.logits, task.labels, methods=["ts"], folds=2, draws=5).verdict.before
     >>> round(before.gap, 2), before.gap_in_words
     (0.08, 'overconfident by 8.0 points')
     """
@@ -89,12 +93,14 @@ class Calibration:
     accuracy: float
     nll: float
     ece: float
+    finding: Finding
 
     @classmethod
     def of(cls, result: MethodResult) -> Calibration:
         """Return the scores of a method."""
         confidence, accuracy = (float(one @ result.share) for one in (result.confidence, result.correct))
-        return cls(confidence, accuracy, result.nll, result.scores["ece"].value)
+        assert result.scores.finding is not None
+        return cls(confidence, accuracy, result.nll, result.scores["ece"].value, result.scores.finding)
 
     @property
     def gap(self) -> float:
@@ -109,9 +115,10 @@ class Calibration:
             return "confidence equal to accuracy"
         return f"{'over' if self.gap > 0 else 'under'}confident by {points} points"
 
-    def to_dict(self) -> dict[str, float]:
-        """Return the numbers, ready for JSON."""
-        return asdict(self) | {"gap": self.gap}
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers and the finding, ready for JSON."""
+        numbers = {name: getattr(self, name) for name in ("confidence", "accuracy", "nll", "ece", "gap")}
+        return numbers | {"finding": self.finding.to_dict()}
 
 
 @dataclass(frozen=True)
@@ -126,9 +133,8 @@ class Verdict:
         The method that `outcome`, `after` and the differences describe: `method` or, if that is "none", the
         candidate with the lowest NLL. None if no method was tried.
     outcome : Outcome
-        "better", "improved", "probably better", "no difference", "worse" or "no better than chance".
     before, after : Calibration
-        Mean confidence, accuracy, NLL and ECE of the classifier alone, and with the method.
+        The finding, mean confidence, accuracy, NLL and ECE of the classifier alone, and with the method.
     nll_gain : Estimate
         How much the NLL falls, with its interval; paired over rows. By cross-validation, the interval is that
         of the calibrator fitted to all rows.
@@ -142,8 +148,6 @@ class Verdict:
         Whether the method cannot change a prediction.
     confidence : float
         The level of the interval.
-    p_value : float or None
-        Of Cox's test of calibration with `method`: whether the rows show a remaining miscalibration.
     candidates : tuple of str
         The names among which the method was chosen, on these rows.
     alternative : str or None
@@ -156,6 +160,8 @@ class Verdict:
         The value to which smaller probabilities of the classifier were raised; None if none were.
     groups : str
         A description of the groups that intervals and tests take as independent; empty if these are the rows.
+    few : str or None
+        How many rows the rarer of two classes has, if they are too few to compare methods.
 
     Examples
     --------
@@ -179,17 +185,29 @@ class Verdict:
     changed_share: float
     keeps_class: bool
     confidence: float
-    p_value: float | None = None
     candidates: tuple[str, ...] = ()
     alternative: str | None = None
     alternative_scores: Calibration | None = None
     chance_nll: float | None = None
     floor: float | None = None
     groups: str = ""
+    few: str | None = None
+
+    @property
+    def p_value(self) -> float:
+        """Of the average and spread test with `method`: whether the rows show a remaining miscalibration."""
+        return (self.before if self.method == UNCALIBRATED else self.after).finding.p_value
+
+    @property
+    def is_mixed_up(self) -> bool:
+        """Whether the labels or columns probably belong to others, so that nothing else is worth showing."""
+        return self.outcome in (Outcome.CHANCE, Outcome.REVERSED)
 
     @property
     def advice(self) -> str:
         """What to do."""
+        if self.outcome is Outcome.REVERSED:
+            return "Check the labels and the order of the columns."
         if self.outcome is Outcome.CHANCE:
             return "Check the labels before you calibrate."
         if self.method != UNCALIBRATED:
@@ -201,7 +219,7 @@ class Verdict:
 
     @property
     def headline(self) -> str:
-        """How far the confidence is from the accuracy, before and after; or that the labels do not fit."""
+        """What is predicted and what happens, before and after; without a method, the finding."""
         if self.chance_nll is not None:
             return (
                 f"The classifier is no better than chance on these rows: its log loss is "
@@ -209,11 +227,16 @@ class Verdict:
                 f"{self.chance_nll:.4f} if the class frequencies are predicted for every row. Make sure that "
                 "the labels belong to these rows, and that their numbers match the columns."
             )
-        gap = f"{self.before.gap_in_words} ({_means(self.before)})"
+        before, after = self.before.finding, self.after.finding
         if self.method == UNCALIBRATED:
-            return f"Without calibration: {gap}."
-        after = self.after.gap_in_words + (f" ({_means(self.after)})" if self.changed_share > 0 else "")
-        return f"Before calibration: {gap}; after: {after}."
+            return str(before)
+        if before.of_event:
+            first, observed, last = rates(before.mean, before.rate, after.mean)
+            was, becomes = (f"O/E {one.ratio.value:.2f}" for one in (before, after))
+            was = f"P({before.name}) before: {first} for {observed} observed ({was})."
+            return f"{was} After: {last} ({becomes})."
+        words = self.after.gap_in_words + (f" ({_means(self.after)})" if self.changed_share > 0 else "")
+        return f"Before calibration: {self.before.gap_in_words} ({_means(self.before)}); after: {words}."
 
     @property
     def gain_in_words(self) -> str:
@@ -231,8 +254,15 @@ class Verdict:
             return f"No gain that matters: {best} ({of_rise})."
         decide = "more labelled rows would help to decide."
         falls = f"the log loss falls from {before} to {after}, by {self.nll_gain.value:.4f} ({interval})"
-        if self.outcome is Outcome.NO_DIFFERENCE:
-            return f"Possibly better: {falls}, which is less than one standard error; {decide}"
+        if self.outcome is Outcome.POSSIBLY_BETTER:
+            if before == after:
+                falls = f"the log loss stays at {before} ({of_rise} for the change)"
+            elif self.nll_gain.value < 0:
+                falls = (
+                    f"the log loss rises from {before} to {after}, by {-self.nll_gain.value:.4f} ({of_rise})"
+                )
+            little = "which is less than one standard error" if self.few is None else f"with {self.few}"
+            return f"Possibly better: {falls}, {little}; {decide}"
         change = f"{falls}; {self._calibration_error()}"
         if self.outcome is Outcome.PROBABLY_BETTER:
             return f"Probably better: {change}. The interval of the log loss includes 0; {decide}"
@@ -251,15 +281,8 @@ class Verdict:
 
     @property
     def remaining_in_words(self) -> str:
-        """Whether these rows still show a miscalibration; empty if it was not tested."""
-        if self.p_value is None:
-            return ""
-        test = f"(Cox test, p {'< 0.001' if self.p_value < 0.001 else f'= {self.p_value:.3f}'})"
-        is_left = self.method == UNCALIBRATED
-        if self.p_value < LEVEL:
-            why = ", but no candidate lowers the log loss by a gain that matters" if is_left else ""
-            return f"{'Detectably' if is_left else 'Still detectably'} miscalibrated {test}{why}."
-        return f"No {'' if is_left else 'remaining '}miscalibration is detectable with these rows {test}."
+        """What the rows show with the method; without one, the headline has it."""
+        return "" if self.method == UNCALIBRATED else f"After calibration: {self.after.finding}"
 
     @property
     def predictions_in_words(self) -> str:
@@ -280,18 +303,18 @@ class Verdict:
 
     @property
     def answer(self) -> tuple[str, ...]:
-        """What to do, how far confidence is from accuracy, and the gain with what remains."""
-        if self.outcome is Outcome.CHANCE:
+        """What to do, what is predicted and what happens, and the gain with what remains."""
+        if self.is_mixed_up:
             return self.advice, self.headline
         return self.advice, self.headline, f"{self.gain_in_words} {self.remaining_in_words}".strip()
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What else a reader should know: groups, predictions that change, the choice, a floor."""
+        """What else a reader should know: groups, the classifier before, the choice, a floor."""
         notes = [self.groups] if self.groups else []
         if self.method == UNCALIBRATED:
             return tuple(notes)
-        notes.append(self.predictions_in_words)
+        notes += [f"Before calibration: {self.before.finding}", self.predictions_in_words]
         if len(self.candidates) > 2:
             notes.append("The method was chosen on the rows of these figures: they are slightly optimistic.")
         if self.floor is not None:
@@ -343,15 +366,16 @@ def give_verdict(
     method, level = results[tried], own.scores.confidence
     gain = Difference.of_nll(own, method)
     interval = gain.interval(level)
-    cox = results[recommendation.method].scores.tests.get("cox")
-    p_value = None if cox is None else cox.p_value
-    outcome = Outcome.NO_DIFFERENCE
-    if recommendation.chance_nll is not None:
+    before, after = Calibration.of(own), Calibration.of(method)
+    outcome = Outcome.POSSIBLY_BETTER
+    if before.finding.state is State.REVERSED:
+        outcome = Outcome.REVERSED
+    elif recommendation.chance_nll is not None:
         outcome = Outcome.CHANCE
     elif recommendation.method == UNCALIBRATED:
         outcome = Outcome.WORSE if interval.high < 0 else Outcome.NO_DIFFERENCE
     elif interval.low > 0:
-        outcome = Outcome.IMPROVED if p_value is not None and p_value < LEVEL else Outcome.BETTER
+        outcome = Outcome.IMPROVED if after.finding.state.miscalibrated else Outcome.BETTER
     elif gain.value > gain.error:
         outcome = Outcome.PROBABLY_BETTER
     alternative = recommendation.alternative
@@ -359,20 +383,20 @@ def give_verdict(
         method=recommendation.method,
         tried=None if tried == UNCALIBRATED else tried,
         outcome=outcome,
-        before=Calibration.of(own),
-        after=Calibration.of(method),
+        before=before,
+        after=after,
         nll_gain=interval,
         ece_gain=ece_gain(own, method),
         changed_share=method.changed_share,
         keeps_class=keeps_class,
         confidence=level,
-        p_value=p_value,
         candidates=recommendation.candidates,
         alternative=alternative,
         alternative_scores=None if alternative is None else Calibration.of(results[alternative]),
         chance_nll=recommendation.chance_nll,
         floor=floor,
         groups="" if own.scores.n_groups is None else own.scores.groups_in_words,
+        few=recommendation.few,
     )
 
 

@@ -2,7 +2,7 @@
 
 1. Evaluate.
 2. Solve Fisher . step = -gradient.
-3. If the predicted decrease is below the tolerance, take the step and stop.
+3. If the decrease predicted without damping is below the tolerance, take the step and stop.
 4. Try the full step, then halve it until Armijo's condition holds.
 5. If only a small fraction satisfies it, damp the matrix and go on.
 6. If no step lowers the value, L-BFGS takes over, and the result says so.
@@ -146,7 +146,13 @@ def fisher_scoring(
         downhill = np.where(free, gradient, 0.0)
         step = -(factor.solve(downhill) if secants is None else secants.solve(factor, downhill))
         predicted_fall = -float(gradient @ step) / 2
-        close = _is_close(predicted_fall, before, tolerance, objective.order)
+        plain, fall = factor, predicted_fall
+        if damping > 0:
+            # Damping shortens the step and adds curvature that the rows do not have: it must decide neither
+            # the end nor the covariance.
+            plain = _factorise(fisher, free, 0.0)
+            before, fall = None, float(gradient @ plain.solve(downhill)) / 2
+        close = _is_close(fall, before, tolerance, objective.order)
         if close or decrease < stall:
             return Solution(
                 NUMPY.clip(theta + step, lower, upper) if close else theta,
@@ -155,7 +161,7 @@ def fisher_scoring(
                 iteration,
                 objective.passes,
                 Status.CONVERGED,
-                covariance=factor.covariance() / objective.total_weight,
+                covariance=plain.covariance() / objective.total_weight,
             )
         found = _line_search(objective, theta, here, step, fraction, lower, upper)
         if found is None and damping >= MAX_DAMPING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -32,6 +32,7 @@ from temperance.errors import InputError, on_one_line, percent
 from temperance.metrics import Evaluation, Reliability, reliability
 from temperance.metrics.bins import binned, check_bins
 from temperance.metrics.by_group import CalibrationByGroup
+from temperance.metrics.finding import capital
 
 if TYPE_CHECKING:
     from temperance.monitoring import Check
@@ -197,7 +198,7 @@ class ClassReliabilityDisplay(Display):
 
 @dataclass(frozen=True, eq=False)
 class GapsDisplay(Display):
-    """The gap of each value of `by`, the largest first.
+    """What is predicted minus what happened in the rows with each value of `by`, the largest first.
 
     Attributes
     ----------
@@ -227,8 +228,11 @@ class GapsDisplay(Display):
 
     def chart(self) -> Chart:
         """Return one dot with its interval per value, and a line at 0, where confidence equals accuracy."""
-        shown = sorted(self.by_group.values[:MAX_DRAWN_VALUES], key=lambda one: -one.gap.value)
-        gap, low, high = 100 * np.array([[one.gap.value, one.gap.low, one.gap.high] for one in shown]).T
+        shown = sorted(self.by_group.values[:MAX_DRAWN_VALUES], key=lambda one: -one.alone.gap.value)
+        gap, low, high = 100 * np.array([astuple(one.alone.gap) for one in shown]).T
+        of, above = "confidence minus accuracy", "overconfident"
+        if self.by_group.of_event:
+            of, above = f"mean P({shown[0].alone.name}) minus its frequency", "too high"
         tips = [
             f"{one.value}: {a:+.1f} points ({b:+.1f} to {c:+.1f})"
             for one, a, b, c in zip(shown, gap, low, high, strict=True)
@@ -236,8 +240,8 @@ class GapsDisplay(Display):
         at = np.arange(len(shown), dtype=np.float64)
         return Chart(
             "Gap by group",
-            "Confidence minus accuracy with its interval: above 0 is overconfident. " + self.by_group.words,
-            Axis("confidence minus accuracy, in points", robust_limits(gap, low, high, keep=[0.0])),
+            f"{capital(of)} with its interval: above 0 is {above}. {self.by_group.words}",
+            Axis(f"{of}, in points", robust_limits(gap, low, high, keep=[0.0])),
             Axis.of_names("", [on_one_line(one.value)[:30] for one in shown]),
             [Rule(0.0, upright=True), Intervals(at, gap, low, high, flat=True, tips=tips)],
             (WIDE, 1.2 + 0.25 * len(shown)),

@@ -6,6 +6,8 @@ threshold; a model holds it, and its file stores it.
 
 With costs[k, d] of decision d where the true class is k, the decision is the one of least expected cost,
 sum_k p_k costs[k, d]. The first K decisions are the classes; others are the caller's own, such as "abstain".
+The sum is in the order of the classes, and costs that differ by rounding are tied: a row is decided alike
+whichever rows are beside it. Of tied decisions the top class is taken, else the first.
 """
 
 from __future__ import annotations
@@ -18,14 +20,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temperance.core.arrays import Matrix, Vector
-from temperance.errors import InputError, on_one_line, percent
+from temperance.core.blocks import block_rows, row_slices
+from temperance.errors import InputError, percent
 from temperance.inputs.containers import as_numpy
+from temperance.inputs.labels import Names, class_in_words
 
 if TYPE_CHECKING:
     from temperance.formulas.model import Model
 
 ASK_A_PERSON = -1
 """The decision on a row that a rule leaves to a person."""
+_ROUNDING = 1e-12  # of an expected cost, as a share of it
+_LISTED = 3  # classes in a sentence
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,11 +92,11 @@ class Automation:
         that more would help.
     curve : ErrorCurve or None
         The error rate against the share of the rows. None if the rule comes from a file.
-    positive_name : str or None
-        The name of the positive class.
-    missed : float or None
-        For the top class of two: the share of the rows of the second class, such as the rare positives, that
-        is above the threshold and decided as the first. None if the rule comes from a file.
+    class_names : tuple or None
+        The names of the classes.
+    missed : array or None
+        By class, the share of its rows that is above the threshold and decided as another class; 0 of a class
+        without rows. None without a threshold, or if it is not recorded, as in files before version 3.
 
     Examples
     --------
@@ -109,16 +115,15 @@ class Automation:
     groups: int | None = None
     rows_needed: int | None = None
     curve: ErrorCurve | None = None
-    positive_name: str | None = None
-    missed: float | None = None
+    class_names: Names | None = None
+    missed: Vector | None = None
 
     @property
     def words(self) -> str:
         """The rule and its promise in a sentence, or why there is none."""
-        given = self.positive_name or str(self.positive)
-        name = None if self.positive is None else f"class {given}" if given.isdecimal() else given
+        name = None if self.positive is None else class_in_words(self.positive, self.class_names)
         level, most = f"{100 * (1 - self.delta):g}% confidence", f"{100 * self.max_error:g}%"
-        what = "wrong" if name is None else f"not {on_one_line(name)}"
+        what = "wrong" if name is None else f"not {name}"
         rows = self.rows_in_words
         if self.threshold is None:
             missing = f"No threshold: {rows} do not show that at most {most} of some are {what} ({level})."
@@ -135,7 +140,27 @@ class Automation:
         above = percent(self.threshold)
         if name is None:
             return f"Above {above} confidence: {promise}"
-        return f"Where P({on_one_line(name)}) is above {above}: {promise}"
+        return f"Where P({name}) is above {above}: {promise}"
+
+    @property
+    def missed_in_words(self) -> str:
+        """The classes whose rows are decided against most, with their shares; nothing without a threshold.
+
+        Examples
+        --------
+        >>> found = {"class_names": ("no", "yes"), "missed": np.array([0.001, 0.12])}
+        >>> Automation(0.8, 0.9, 0.01, 0.02, 0.02, 0.05, 5000, **found).missed_in_words
+        'Of the held-out rows, decided against their class: 12.0% of yes, 0.1% of no.'
+        """
+        if self.threshold is None:
+            return ""
+        if self.missed is None:
+            told = "not recorded"
+        else:
+            most = [int(k) for k in np.argsort(-self.missed, kind="stable")[:_LISTED] if self.missed[k] > 0]
+            of = [f"{percent(self.missed[k])} of {class_in_words(k, self.class_names)}" for k in most]
+            told = ", ".join(of) or "none"
+        return f"Of the held-out rows, decided against their class: {told}."
 
     @property
     def rows_in_words(self) -> str:
@@ -158,9 +183,12 @@ class Automation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and words, ready for JSON."""
-        plain = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "curve"}
-        curve = self.curve and {name: values.tolist() for name, values in asdict(self.curve).items()}
-        return {**plain, "curve": curve, "words": self.words}
+        plain = {item.name: getattr(self, item.name) for item in fields(self)}
+        names, missed = plain.pop("class_names"), self.missed
+        plain["positive_name"] = None if names is None or self.positive is None else str(names[self.positive])
+        plain["missed"] = None if missed is None else missed.tolist()
+        plain["curve"] = self.curve and {name: one.tolist() for name, one in asdict(self.curve).items()}
+        return plain | {"words": self.words}
 
 
 def decide(
@@ -200,7 +228,16 @@ def check_costs(costs: ArrayLike, n_classes: int) -> Matrix:
 
 
 def least_cost(probs: NDArray[Any], costs: Matrix) -> tuple[NDArray[np.intp], Vector]:
-    """Return the decision of least expected cost on each row, the first if several are, and that cost."""
-    expected = probs @ costs
-    decisions: NDArray[np.intp] = expected.argmin(axis=-1)
-    return decisions, np.take_along_axis(expected, decisions[..., None], axis=-1)[..., 0]
+    """Return the decision of least expected cost on each row of probabilities (..., K), and that cost."""
+    rows = probs.reshape(-1, len(costs))
+    decisions, least = np.empty(len(rows), np.intp), np.empty(len(rows))
+    for block in row_slices(len(rows), block_rows(costs.shape[1], 2 * 8)):
+        expected = np.zeros((block.stop - block.start, costs.shape[1]))
+        for column, of_class in zip(rows[block].T, costs, strict=True):  # a matrix product has no fixed order
+            expected += column[:, None] * of_class
+        lowest = expected.min(axis=1, keepdims=True)
+        tied = expected <= lowest + _ROUNDING * np.abs(lowest)
+        top, at = rows[block].argmax(axis=1), np.arange(len(expected))
+        decisions[block] = np.where(tied[at, top], top, tied.argmax(axis=1))
+        least[block] = expected[at, decisions[block]]
+    return decisions.reshape(probs.shape[:-1]), least.reshape(probs.shape[:-1])

@@ -25,7 +25,7 @@ from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError, excerpt, listed
 from temperance.inputs.copies import find_copies
 from temperance.inputs.groups import MIN_GROUPS, check_groups, groups_of_axes
-from temperance.inputs.labels import Names, check_classes, check_labels
+from temperance.inputs.labels import Names, check_class, check_classes, check_labels
 from temperance.inputs.validation import (
     INSPECTED_ROWS,
     check_labelled_rows,
@@ -97,6 +97,8 @@ class LabelledRows:
         Names of the columns.
     positions : bool
         Whether the columns are positions of answers, which have no names.
+    positive : int or None
+        The column of the class whose probability people act on, if the caller names one.
     groups : array of shape (N,), or None
         The group of each row, numbered from 0: rows that belong together. The entries of the first axis of
         logits with more than two, unless the caller names others.
@@ -122,7 +124,11 @@ class LabelledRows:
     groups: NDArray[np.intp] | None = None
     by: NDArray[Any] | None = None
     dim: int | None = None
+<<<<<<< HEAD
     copies: NDArray[np.intp] | None = None
+=======
+    positive: int | None = None
+>>>>>>> main
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -225,8 +231,11 @@ def open_labelled(
     groups: Any = None,
     by: Any = None,
     positions: bool = False,
+    positive: int | str | None = None,
 ) -> LabelledRows:
     """Open logits with the labels, weights and groups of their rows, checked, without rows to be ignored."""
+    if positions and positive is not None:
+        raise InputError("positive is for classes; found positions=True. Leave one of them out.")
     opened = open_logits(logits, dim)
     values, names = opened.values, names_of(logits, classes, opened.values.shape[1])
     if len(values) == 0:
@@ -247,7 +256,12 @@ def open_labelled(
     together = None if beside.groups is None or not beside.groups.any() else beside.groups
     as_text = None if names is None or positions else tuple(map(str, names))
     at = None if opened.dim == len(opened.shape) - 1 else opened.dim
+<<<<<<< HEAD
     return LabelledRows(values, columns, beside.weights, as_text, positions, together, beside.by, at)
+=======
+    event = None if positive is None else check_class("positive", positive, names, n_classes)
+    return LabelledRows(values, columns, weights, as_text, positions, together, beside.by, at, event)
+>>>>>>> main
 
 
 @dataclass(frozen=True, eq=False)

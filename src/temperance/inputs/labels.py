@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temperance.errors import InputError, Remedy, excerpt, listed
+from temperance.errors import InputError, Remedy, excerpt, listed, on_one_line
 from temperance.inputs.validation import check_number
 
 MAX_INDEX = 2**53  # of a class; above it a float is not an exact integer
@@ -122,6 +122,12 @@ def check_class(argument: str, value: Any, names: Names | None, n_classes: int) 
         raise InputError(f"{argument} must be one of {listed(list(names))}; found {value!r}.")
     check_number(argument, value, f"from 0 to {n_classes - 1}", lambda k: 0 <= k < n_classes, whole=True)
     return int(value)
+
+
+def class_in_words(column: int, names: Names | None) -> str:
+    """Return the name of a class: "class 3" in a sentence, where "3" would be a number."""
+    name = str(column if names is None else names[column])
+    return f"class {name}" if name.isdecimal() else on_one_line(name)
 
 
 def _plain_name(name: Any) -> Any:

@@ -1,23 +1,26 @@
-"""Is it calibrated for women over 60? Confidence minus accuracy in each part of the rows.
+"""Is it calibrated for women over 60? The one test in each part of the rows.
 
-With c the confidence of a row and h = 1 where the prediction is correct, the rows with one value v of `by`
-have the gap d_v = mean of c - h. Its interval is computed as for `overconfidence`, from these rows. Two
-questions are tested.
+Two questions are tested. They share the level of 5%, so that both p-values are doubled.
 
-Is it calibrated for v? The number of wrong predictions has the mean sum (1 - c) and the variance
-f sum c (1 - c), where f is 1 for independent rows. In groups of k rows f = 1 + (k - 1) r, where the
-correlation r within groups comes from all values together, since one value can have few groups. The number is
-compared with a binomial count of the same mean and variance. The tails of that count are close to the exact
-ones, of a sum of unequal chances, even where few errors are expected. p-values are two-sided mid-p values, of
-Student's t where few groups determine the variance. Of several, the smallest is small by chance: Holm's
-correction multiplies the i-th smallest of m by m - i + 1, and keeps their order.
+Is it calibrated for v? Each value v of `by` gets the test and the finding that `metrics.evaluate` has for
+its rows alone. Of several p-values, the smallest is small by chance: Holm's correction multiplies the i-th
+smallest of m by m - i + 1, and keeps their order. A finding is judged by the corrected p-value.
 
-Do the values differ? The same intercept for all, sigmoid(logit c + a), is fitted to the number of errors.
-With z_v the normal quantile of each value's tail, sum z_v^2 is chi-squared with one degree of freedom less
-than there are values. Where next to no errors are expected z_v varies less, and the test is conservative.
+Do the values differ? All rows are first shifted to their common level, by one bias per class (for two
+classes, one shift of the log-odds) with which the mean probabilities are the rates. Each value then has a
+squared statistic of its level: z_v^2 of an event, otherwise r_v' V_v^+ r_v with the classes in columns, as in
+`metrics.one_test`. Their sum is chi-squared. A value with f_v degrees of freedom and the share s_v of the
+rows loses s_v f_v of them to the common level. So sum f_v (1 - s_v) are left: V - 1 for an event, and
+(V - 1) (K - 1) if every value has a column for each class.
 
-A value with few rows has a large gap by chance. In a model of random effects, with s_v the standard error
-of d_v and t the standard deviation of the true gaps around their mean m, each gap is moved towards m:
+Rows of a group are alike. A value can have few groups, so that the correlation r of rows within groups comes
+from all values together: of the numbers of the classes, or of the number of correct predictions if that is
+larger. In groups of k rows, variances are 1 + (k - 1) r times those of independent rows, and p-values those
+of Student's t where few groups determine r.
+
+A value with few rows is far off by chance. In a model of random effects, with d_v the difference of what is
+predicted and what happened, s_v its standard error, and t the standard deviation of the true differences
+around their mean m, each difference is moved towards m:
 
     B_v = s_v^2 / (s_v^2 + t^2)         d_v + B_v (m - d_v)
 
@@ -34,24 +37,33 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
-from temperance.core.arrays import Indices, Vector
-from temperance.errors import listed, on_one_line
+from temperance.core.arrays import Floats, Indices, Matrix, Vector
+from temperance.errors import MAX_LISTED, listed, on_one_line
 from temperance.inputs.groups import check_by
-from temperance.metrics.bins import bin_rows
 from temperance.metrics.calibration_tests import LEVEL, MIN_DISTANCE
+from temperance.metrics.finding import (
+    CONFIDENCE,
+    Finding,
+    capital,
+    p_in_words,
+    rates,
+    ratio_in_words,
+)
 from temperance.metrics.intervals import Estimate, without_nan
-from temperance.metrics.predictions import Predictions
-from temperance.metrics.table import METRICS
+from temperance.metrics.one_test import Design, level_statistic
+from temperance.metrics.predictions import Predictions, cached_slices
 
-VISIBLE_GAP = 0.1  # rows whose interval is wider than this to either side are too few
 _GAP_SCALE = 0.2  # of the prior of the standard deviation of true gaps
-_MAX_SHIFT = 40.0  # of log odds
+_MAX_STEPS = 50
+_CLOSE = 1e-9  # of the logarithm of a mean probability to that of the rate
+_QUESTIONS = 2  # for each value, and for the difference
 
 
 @dataclass(frozen=True)
@@ -61,129 +73,130 @@ class GroupCalibration:
     Attributes
     ----------
     value : str
-    n_rows : int
     n_groups : int or None
         Number of groups that these rows belong to, if there are groups.
-    accuracy : float
-    gap : Estimate
-        Confidence minus accuracy: above 0 is overconfident.
+    alone : Finding
+        What `metrics.evaluate` says of these rows alone; with groups, by the correlation in all rows.
+    finding : Finding
+        The same, judged by a p-value that counts all values and both questions: nan if every value has a
+        single group.
     shrunk : Estimate
-        The same, moved towards the other values as far as the rows are few.
-    nll : Estimate
-    p_value : float
-        Of the test that the gap is 0; nan if every value has a single group.
-    corrected : float
-        The p-value after Holm's correction for the number of values.
-
-    Examples
-    --------
-    >>> of_a = GroupCalibration("a", 9, None, 0.7, Estimate(0.2, -0.1, 0.5), Estimate(0.1, 0, 0.2),
-    ...                         Estimate(0.6, 0.4, 0.9), 0.14, 0.28)
-    >>> of_a.too_few, of_a.in_words
-    (True, 'too few rows')
+        The gap of the finding, moved towards the other values as far as the rows are few.
     """
 
     value: str
-    n_rows: int
     n_groups: int | None
-    accuracy: float
-    gap: Estimate
+    alone: Finding
+    finding: Finding
     shrunk: Estimate
-    nll: Estimate
-    p_value: float
-    corrected: float
-
-    @property
-    def too_few(self) -> bool:
-        """Whether the rows are too few to show a gap of 10 points."""
-        return not max(self.gap.high - self.gap.value, self.gap.value - self.gap.low) <= VISIBLE_GAP
-
-    @property
-    def in_words(self) -> str:
-        """What these rows show."""
-        if self.corrected < LEVEL:
-            return "overconfident" if self.gap.value > 0 else "underconfident"
-        if self.n_groups == 1:
-            return "a single group"
-        return "too few rows" if self.too_few else "no gap detectable"
 
 
 @dataclass(frozen=True)
 class CalibrationByGroup:
-    """Calibration per value of `by`, those with the most evidence of a gap first.
+    """Calibration per value of `by`, those with the most evidence against it first.
 
     Attributes
     ----------
     values : tuple of GroupCalibration
     statistic, degrees_of_freedom, p_value : float
-        The chi-squared test that all values have the same gap.
-    confidence : float
-        Level of the intervals.
+        The chi-squared test that all values have the same level; its p-value counts both questions.
 
     Examples
     --------
     >>> from temperance.metrics import evaluate
     >>> rng = np.random.default_rng(0)
-    >>> p = rng.uniform(0.5, 1, 2000)
+    >>> p = rng.uniform(0, 1, 2000)
     >>> hospital = np.repeat(["A", "B"], 1000)
-    >>> right = rng.uniform(size=2000) < p - 0.1 * (hospital == "B")
-    >>> found = evaluate(p, right, by=hospital, draws=20).by_group
-    >>> [(one.value, one.in_words) for one in found.values]
-    [('B', 'overconfident'), ('A', 'no gap detectable')]
+    >>> y = np.where(rng.uniform(size=2000) < p - 0.1 * (hospital == "B"), "yes", "no")
+    >>> found = evaluate(p, y, classes=["no", "yes"], by=hospital, draws=20).by_group
+    >>> [(one.value, str(one.finding.state)) for one in found.values]
+    [('B', 'level'), ('A', 'none')]
     >>> print(found.words)
-    Calibration differs between the 2 values (chi-squared test, p < 0.001). Overconfident: B. Not detectably miscalibrated: A.
+    P(yes) is too high in B: 48.1% on average, 38.5% observed (O/E 0.80, 0.75 to 0.85). Not detectable in A. The values differ (p < 0.001).
     """  # noqa: E501  the words are on one line
 
     values: tuple[GroupCalibration, ...]
     statistic: float
-    degrees_of_freedom: int
+    degrees_of_freedom: float
     p_value: float
-    confidence: float
 
     @property
     def words(self) -> str:
-        """Whether calibration differs between values, and for which it is off."""
-        p = f"p {'< 0.001' if self.p_value < 0.001 else f'= {self.p_value:.3f}'}"
-        test = f"between the {len(self.values)} values (chi-squared test, {p})"
-        differs = (
-            "Calibration differs" if self.p_value < LEVEL else "No difference of calibration is detectable"
-        )
-        sentences = [f"{differs} {test}."]
-        if np.isnan(self.p_value):
-            sentences = [f"Too few rows of the {len(self.values)} values to test whether they differ."]
-        for state, words in (
-            ("overconfident", "Overconfident"),
-            ("underconfident", "Underconfident"),
-            ("no gap detectable", "Not detectably miscalibrated"),
-            ("too few rows", f"Too few rows to show a gap of {100 * VISIBLE_GAP:g} points"),
-            ("a single group", "Rows of a single group, and so without an interval"),
-        ):
-            if named := [one.value for one in self.values if one.in_words == state]:
-                sentences.append(f"{words}: {listed(named, on_one_line)}.")
-        return " ".join(sentences)
+        """For which values calibration is off, and whether they differ."""
+        named = [one for one in self.values if one.finding.state.miscalibrated]
+        others = [one for one in self.values if not one.finding.state.miscalibrated]
+        may_be = [one for one in others if one.finding.is_off]
+        few = [one for one in others if one.finding.is_few and not one.finding.is_off]
+        clear = sorted(one.value for one in others if not (one.finding.is_few or one.finding.is_off))
+        differ, p = self.p_value < LEVEL, f" ({p_in_words(self.p_value)})" if self.p_value >= 0 else ""
+        said = []
+        if named:
+            one = named[0]
+            alone = one.finding.words_in(f" in {on_one_line(one.value)}")
+            said.append(alone if len(named) == 1 else f"{capital(_claims(named))}.")
+            if not differ:
+                said[-1] = f"{said[-1][:-1]}; whether values differ cannot be shown{p}."
+            if clear:
+                said.append(f"Not detectable in {listed(clear, on_one_line)}.")
+            if differ:
+                said.append(f"The values differ{p}.")
+        elif differ:
+            said.append(f"Values differ{p}, but no single one can be named. {self._furthest()}.")
+        elif clear:
+            shown = "confirmed" if may_be else "detectable"
+            of_all = f"any of the {len(self.values)} values, nor a difference between them"
+            said.append(f"No miscalibration is {shown} in {of_all}.")
+        if may_be:
+            said.append(f"Not confirmed: {_claims(may_be)}.")
+        for what, is_alone in (("rows", False), ("groups", True)):
+            names = sorted(one.value for one in few if np.isnan(one.finding.p_value) == is_alone)
+            if names:
+                said.append(f"Too few {what} to tell: {listed(names, on_one_line)}.")
+        return " ".join(said)
+
+    def _furthest(self) -> str:
+        """Name the two values that are furthest apart, of those with enough rows if there are two."""
+        enough = [one for one in self.values if not one.alone.is_few]
+        known = enough if len(enough) > 1 else list(self.values)
+        if self.of_event:
+            known.sort(key=lambda one: -np.nan_to_num(one.alone.ratio.value, nan=1.0))
+            two, words = (known[0], known[-1]), "Furthest apart"
+        else:
+            known.sort(key=lambda one: one.alone.level_p)
+            two, words = (known[0], known[1]), "Furthest off"
+        shown = (f"{on_one_line(one.value)} ({_ratio(one.alone)})" for one in two)
+        return f"{words}: {', '.join(shown)}"
+
+    @property
+    def of_event(self) -> bool:
+        """Whether P(class) is judged, not the confidence in the top class."""
+        return self.values[0].alone.of_event
+
+    @property
+    def about(self) -> str:
+        """What the numbers of the table are."""
+        gap = "" if self.of_event else "gap: confidence minus accuracy, in points; "
+        return f"{gap}intervals are of each value alone, p counts all values"
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Return headings, and one row of text per value."""
-        head = [
-            "value",
-            "rows",
-            "gap",
-            f"{100 * self.confidence:g}% interval",
-            "shrunk",
-            "log loss",
-            "p (Holm)",
-        ]
+        of_event, level = self.of_event, f"{100 * CONFIDENCE:g}% interval"
+        # Positions have no frequencies.
+        has_class = any(one.alone.level_p >= 0 for one in self.values)
+        head = ["rows", f"gap, {level}", *["worst class, O/E"] * has_class]
+        if of_event:
+            head = ["rows", self.values[0].alone.name, "mean P", "observed", f"O/E, {level}"]
         rows = []
         for one in self.values:
-            gap, shrunk, low, high = (
-                f"{100 * number:+.1f}"
-                for number in (one.gap.value, one.shrunk.value, one.gap.low, one.gap.high)
-            )
-            p = f"{one.corrected:.3f}" if one.corrected >= 0.001 else "< 0.001"
-            said = one.in_words if one.in_words in ("too few rows", "a single group") else p
-            interval = "-" if np.isnan(one.gap.low) else f"{low} to {high}"
-            rows.append([one.value, f"{one.n_rows:,}", gap, interval, shrunk, f"{one.nll.value:.4f}", said])
-        return head, rows
+            found, p = one.alone, p_in_words(one.finding.p_value)
+            cells = [one.value, f"{found.n_rows:,}"]
+            if of_event:
+                ratio = ratio_in_words(found.ratio).removeprefix("O/E ")
+                cells += [f"{found.events:,}", *rates(found.mean, found.rate), ratio]
+            else:
+                cells += [_points(found.gap), *[f"{found.name}, {_ratio(found)}"] * has_class]
+            rows.append([*cells, p.removeprefix("p ").removeprefix("= ")])
+        return ["value", *head, "p"], rows
 
     def __str__(self) -> str:
         head, rows = self.table()
@@ -196,80 +209,131 @@ class CalibrationByGroup:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and words, ready for JSON; None for nan."""
+        values = [
+            {
+                "value": one.value,
+                "n_rows": one.alone.n_rows,
+                "n_groups": one.n_groups,
+                "p_value": one.alone.p_value,
+                "finding": one.finding.to_dict(),
+                "shrunk": asdict(one.shrunk),
+            }
+            for one in self.values
+        ]
         about = {"words": self.words, "statistic": self.statistic, "p_value": self.p_value}
-        values = [asdict(one) | {"finding": one.in_words, "too_few": one.too_few} for one in self.values]
         found = about | {"degrees_of_freedom": self.degrees_of_freedom, "correction": "Holm"}
         plain: dict[str, Any] = without_nan(found | {"values": values})
         return plain
 
 
-def calibration_by_group(rows: Predictions, confidence: float) -> CalibrationByGroup:
+def _claims(values: Iterable[GroupCalibration]) -> str:
+    """Say what is wrong in which values."""
+    where: dict[str, list[str]] = {}
+    for one in values:
+        where.setdefault(one.finding.claim, []).append(on_one_line(one.value))
+    return "; ".join(f"{claim} in {_joined(names)}" for claim, names in where.items())
+
+
+def _joined(names: list[str]) -> str:
+    if len(names) > MAX_LISTED:
+        return listed(names, str)
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def _ratio(found: Finding) -> str:
+    """Return O/E without its interval."""
+    return ratio_in_words(found.ratio).partition(", ")[0]
+
+
+def _points(gap: Estimate) -> str:
+    value, low, high = (f"{100 * end:+.1f}" for end in (gap.value, gap.low, gap.high))
+    return value if np.isnan(gap.low) else f"{value}, {low} to {high}"
+
+
+def calibration_by_group(rows: Predictions) -> CalibrationByGroup:
     """Return the calibration of the rows with each value of `rows.by`."""
-    from scipy.special import chdtrc, ndtri
+    from scipy.special import chdtrc
 
     names, codes = check_by(rows.by, len(rows.probs))
-    shifted, correlation = _with_common_gap(rows), _Correlation.of(rows, codes)
-    counts, scores, errors, found = [], [], [], []
-    for code, name in enumerate(names):
+    correlation, level = _Correlation.of(rows, codes), _with_level(rows)
+    bias = _common_bias(level)
+    alone, n_groups, errors, p_values = [], [], [], []
+    statistic = freedom = 0.0
+    for code in range(len(names)):
         index = np.flatnonzero(codes == code)
-        part = rows.take(index)
+        part, common = rows.take(index), level.take(index)
         if part.groups is not None:  # numbered without gaps
             part = replace(part, groups=np.unique(part.groups, return_inverse=True)[1])
-        stated, common = part.confidence.astype(np.float64), shifted[index]
-        factor = correlation.factor(part)
-        counts.append(_tail(part, stated, factor, correlation.freedom))
-        scores.append(_tail(part, common, factor, correlation.freedom))
+        design = correlation.design(part)
+        found, is_known = Finding.of(part, design), bool(np.isfinite(design.effect))
+        alone.append(found)
+        # Rows of a single group show no chance, but a label of probability 0 is impossible.
+        p_values.append(found.p_value if is_known or found.impossible else np.nan)
+        n_groups.append(None if part.groups is None else int(part.groups.max()) + 1)
+        common = replace(common, probs=_shifted(common.probs, bias))
+        predicted = common.probs[:, 1] if rows.event is not None else common.confidence
         share = part.weight / part.total
-        errors.append(float(np.sqrt(factor * (share**2 @ (common * (1 - common))))))
-        n_groups = None if part.groups is None else int(part.groups.max()) + 1
-        gap, nll = (_estimate(name, part, confidence) for name in ("overconfidence", "nll"))
-        accuracy = part.mean(part.correct)
-        found.append(GroupCalibration(name, len(index), n_groups, accuracy, gap, gap, nll, np.nan, np.nan))
-    tested = np.isfinite(errors)
-    p_values = 2 * np.minimum(counts, 1 - np.array(counts))
-    corrected = np.full(len(found), np.nan)
-    corrected[tested] = holm(p_values[tested])
-    gaps = np.array([one.gap.value for one in found])
-    means, spreads = shrunk_gaps(gaps, np.array(errors))
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
+        errors.append(float(np.sqrt(design.effect * (share**2 @ (predicted * (1 - predicted))))))
+        if is_known:
+            squared, of_value = level_statistic(common, design)
+            statistic += squared
+            freedom += of_value * (1 - part.total / rows.total)
+    corrected = np.array(p_values)
+    tested = corrected >= 0
+    corrected[tested] = np.minimum(_QUESTIONS * holm(corrected[tested]), 1.0)
+    means, spreads = shrunk_gaps(np.array([found.gap.value for found in alone]), np.array(errors))
+    ends = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * spreads
+    shrunk = np.column_stack([means, means - ends, means + ends]).tolist()
     values = [
-        replace(
-            one,
-            shrunk=Estimate(mean, mean - z * spread, mean + z * spread),
-            p_value=float(p_values[i]) if tested[i] else np.nan,
-            corrected=float(corrected[i]),
+        GroupCalibration(name, of_value, found, found.at(p), Estimate(*gap))
+        for name, of_value, found, p, gap in zip(
+            names, n_groups, alone, corrected.tolist(), shrunk, strict=True
         )
-        for i, (one, mean, spread) in enumerate(zip(found, means.tolist(), spreads.tolist(), strict=True))
     ]
-    values.sort(key=lambda one: (np.isnan(one.p_value), one.p_value, one.value))
-    of_scores = ndtri(np.clip(np.array(scores)[tested], 1e-300, 1 - 1e-16))
-    statistic, freedom = float(np.sum(of_scores**2)), max(int(tested.sum()) - 1, 0)
-    p = float(chdtrc(freedom, statistic)) if freedom else np.nan
-    return CalibrationByGroup(tuple(values), statistic, freedom, p, confidence)
+    values.sort(key=lambda one: (np.isnan(one.finding.p_value), one.alone.p_value, one.value))
+    p = min(1.0, _QUESTIONS * float(chdtrc(freedom, statistic))) if freedom > 1e-9 else np.nan
+    return CalibrationByGroup(tuple(values), statistic, freedom, p)
 
 
-def _estimate(name: str, rows: Predictions, confidence: float) -> Estimate:
-    """Return a metric of some rows with its interval, which a single row or group does not have."""
-    estimate = METRICS[name].estimate
-    assert estimate is not None  # of both metrics that are asked for
-    return estimate(rows, bin_rows(rows, 1), confidence)
+def _with_level(rows: Predictions) -> Predictions:
+    """Return the rows whose level is compared: if columns are positions, that of correct predictions."""
+    if rows.event is not None:
+        return rows.of_class(rows.event)
+    if not rows.positions:
+        return rows
+    probs = np.stack([1 - rows.confidence, rows.confidence], axis=1)
+    return replace(rows, probs=probs, labels=rows.correct.astype(np.intp), positions=False)
 
 
-def _with_common_gap(rows: Predictions) -> Vector:
-    """Return the confidences with one shift of all log odds, so that their mean is the accuracy."""
-    from scipy.optimize import brentq
-    from scipy.special import expit, logit
+def _common_bias(rows: Predictions) -> Vector:
+    """Return one bias per class with which the mean probabilities are the rates, by Newton's method."""
+    n_rows, n_classes = rows.probs.shape
+    share = rows.weight / rows.total
+    rate = np.bincount(rows.labels, share, n_classes)
+    rate = np.maximum(rate, float(share @ share) / 2)  # a class without labels has half a row
+    rate /= rate.sum()
+    bias = np.zeros(n_classes)
+    for _ in range(_MAX_STEPS):
+        mean, products = np.zeros(n_classes), np.zeros((n_classes, n_classes))
+        for block in cached_slices(n_rows, n_classes):
+            p = _shifted(rows.probs[block], bias)
+            mean += share[block] @ p
+            products += p.T @ (share[block, None] * p)
+        step = np.log(rate / mean)
+        if np.abs(step).max() < _CLOSE:
+            break
+        newton = np.linalg.pinv(np.diag(mean) - products, hermitian=True) @ (rate - mean)
+        bias += newton if np.abs(newton).max() < 1 else step  # which is short, but safe
+    return bias
 
-    odds = logit(np.clip(rows.confidence.astype(np.float64), MIN_DISTANCE, 1 - MIN_DISTANCE))
 
-    def excess(shift: float) -> float:
-        return float(rows.weight @ (expit(odds + shift) - rows.correct))
-
-    low, high = -_MAX_SHIFT, _MAX_SHIFT
-    if excess(low) >= 0 or excess(high) <= 0:  # all predictions are wrong, or all correct
-        return rows.correct.copy()
-    shifted: Vector = expit(odds + brentq(excess, low, high))
-    return shifted
+def _shifted(probs: Floats, bias: Vector) -> Matrix:
+    """Return probabilities with a bias per class."""
+    logits = np.log(np.maximum(probs.astype(np.float64), MIN_DISTANCE)) + bias
+    logits -= logits.max(axis=1, keepdims=True)
+    np.exp(logits, out=logits)
+    logits /= logits.sum(axis=1, keepdims=True)
+    return logits
 
 
 @dataclass(frozen=True)
@@ -283,58 +347,46 @@ class _Correlation:
     def of(cls, rows: Predictions, codes: Indices) -> _Correlation:
         if rows.groups is None:
             return cls(0.0, np.inf)
-        mean = np.bincount(codes, rows.weight * rows.residual) / np.bincount(codes, rows.weight)
-        moves = rows.weight * (rows.residual - mean[codes])
-        pairs, pair = np.unique(rows.groups * len(mean) + codes, return_inverse=True)
-        n_groups = np.bincount(pairs % len(mean))  # of each value
-        sums, several = np.bincount(pair, moves), n_groups[pairs % len(mean)] > 1
-        n_groups, kept = n_groups[n_groups > 1], several[pair]
+        of_value, n_values = np.bincount(codes, rows.weight), len(np.bincount(codes))
+        pairs, pair = np.unique(rows.groups * n_values + codes, return_inverse=True)
+        n_groups = np.bincount(pairs % n_values)  # of each value
+        several = n_groups[pairs % n_values] > 1
+        kept = several[pair]
         if not several.any():
             return cls(np.inf, np.inf)
         # A group is part of the mean of its value: so much of its variance is left.
-        left = 1 - 1 / np.bincount(pairs % len(mean))[pairs % len(mean)][several]
-        squares, weights = float(moves[kept] @ moves[kept]), rows.weight[kept]
+        left = 1 - 1 / n_groups[pairs % n_values][several]
+        weights = rows.weight[kept]
         largest = float(np.sum(np.bincount(pair, rows.weight)[several] ** 2) / (weights @ weights))
-        if largest <= 1 + 1e-9 or squares == 0:
-            return cls(0.0 if largest <= 1 + 1e-9 else 1.0, np.inf)
-        effect = min(max(float(np.sum(sums[several] ** 2 / left)) / squares, 1.0), largest)
+        if largest <= 1 + 1e-9:
+            return cls(0.0, np.inf)
+
+        def effect_of(residuals: Iterable[Vector]) -> float:
+            together = alone = 0.0
+            for residual in residuals:
+                mean = np.bincount(codes, rows.weight * residual) / of_value
+                moves = rows.weight * (residual - mean[codes])
+                together += float(np.sum(np.bincount(pair, moves)[several] ** 2 / left))
+                alone += float(moves[kept] @ moves[kept])
+            return min(max(together / alone, 1.0), largest) if alone > 0 else largest
+
+        level = _with_level(rows)
+        numbers = (
+            (level.labels == k) - level.probs[:, k].astype(np.float64) for k in range(level.probs.shape[1])
+        )
+        effect = max(effect_of(numbers), effect_of([rows.residual]))
+        n_groups = n_groups[n_groups > 1]
         freedom, of_rows = float(np.sum(n_groups - 1)), len(weights) / effect - len(n_groups)
         known = 1 / freedom - 1 / of_rows if of_rows > freedom * (1 + 1e-9) else 0.0
         return cls((effect - 1) / (largest - 1), 1 / known if known else np.inf)
 
-    def factor(self, part: Predictions) -> float:
-        """Return how many times the variance of independent rows the number of errors of a value has."""
+    def design(self, part: Predictions) -> Design:
+        """Return the design effect of the rows with one value; infinite if no value has several groups."""
         if part.groups is None:
-            return 1.0
+            return Design()
         sums, weight = np.bincount(part.groups, part.weight), part.weight
-        return float(1 + (sums @ sums / (weight @ weight) - 1) * self.value)
-
-
-def _tail(rows: Predictions, chance: Vector, factor: float, freedom: float) -> float:
-    """Return the mid-p value of at least as many wrong predictions, if each is correct with this chance.
-
-    Their variance is `factor` times the variance of independent rows, known with so many degrees of freedom.
-    """
-    from scipy.special import ndtri, stdtr
-
-    if not np.isfinite(factor):
-        return 0.5
-    one_row = factor * float(rows.weight @ rows.weight) / rows.total
-    wrong = float(rows.weight @ (1 - rows.correct)) / one_row
-    mean = max(float(rows.weight @ (1 - chance)) / one_row, 1e-12)
-    variance = factor * float(rows.weight**2 @ (chance * (1 - chance))) / one_row**2
-    p = min(max(1 - variance / mean, 1e-9), 1 - 1e-9)
-    tail = 0.5 * (_at_least(wrong, mean / p, p) + _at_least(wrong + 1, mean / p, p))
-    return tail if np.isinf(freedom) else float(stdtr(freedom, ndtri(min(max(tail, 1e-300), 1 - 1e-16))))
-
-
-def _at_least(count: float, n: float, p: float) -> float:
-    """Return the probability of a binomial count of at least `count`, even if n is no integer."""
-    from scipy.special import betainc
-
-    if count <= 1e-9:
-        return 1.0
-    return float(betainc(count, n - count + 1, p)) if count < n + 1 else 0.0
+        others = float(sums @ sums / (weight @ weight)) - 1  # of groups of k rows, k - 1
+        return Design(1 + others * self.value if np.isfinite(self.value) else np.inf, self.freedom)
 
 
 def holm(p_values: Vector) -> Vector:

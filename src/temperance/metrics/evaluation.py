@@ -117,7 +117,7 @@ class Evaluation(Mapping[str, Estimate]):
     of_first_axis : bool
         Whether the groups are the entries of the first axis of `probs`.
     by_group : CalibrationByGroup or None
-        Calibration per value of `by`: gap, log loss, corrected p-values, and whether the values differ.
+        Calibration per value of `by`: findings with corrected p-values, and whether the values differ.
     finding : Finding or None
         What the rows show about the probabilities, as every command says it.
     before : Uncalibrated or None
@@ -370,7 +370,7 @@ class Scorer:
         What several metrics share is done once: the fit of recalibrators, which gives the parts of losses and
         tells which residuals are plausible, and the resamples, which give the noise of calibration errors.
         """
-        by_group = None if rows.by is None else calibration_by_group(rows, self.confidence)
+        by_group = None if rows.by is None else calibration_by_group(rows)
         generator = random_generator("random_state", self.random_state)
         n_rows, n_classes = rows.probs.shape
         fold = random_folds(n_rows, _FOLDS, generator, rows.groups)

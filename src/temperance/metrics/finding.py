@@ -8,8 +8,8 @@ Only the one test (`metrics.one_test`) at the level of 5% says "miscalibrated". 
 wrong: an interval that excludes its ideal while the test does not reject is "may be". The states are tried in
 this order:
 
-    impossible     labels have probability 0
     reversed       p < 0.05, and the slope is below 0, or the accuracy below chance: columns are mixed up
+    impossible     labels have probability 0
     level, spread  p < 0.05, and the interval of O/E excludes 1, or that of the slope, or both
     gap, class     with several classes: confidence is not accuracy, or one class is not as frequent as said
     frequencies    with several classes: their frequencies are off together, no single one stands out
@@ -29,8 +29,8 @@ from typing import Any
 
 import numpy as np
 
-from temperance.errors import on_one_line, percent
-from temperance.inputs.labels import Names
+from temperance.errors import percent
+from temperance.inputs.labels import class_in_words
 from temperance.metrics.calibration_tests import LEVEL, cox_of
 from temperance.metrics.intervals import Estimate, mean_interval, without_nan
 from temperance.metrics.one_test import Design, one_test
@@ -140,11 +140,14 @@ class Finding:
         outcome = of_class.labels.astype(np.float64)
         p = of_class.probs[:, 1].astype(np.float64)
         mean, slope, gap = of_class.mean(p), _NO_ESTIMATE, _gap(of_class)
-        ratio = Estimate(*(1 - end / mean if mean > 0 else np.nan for end in (gap.value, gap.high, gap.low)))
+        ends = gap.value, gap.high, gap.low  # no class has a frequency below 0
+        ratio = Estimate(*(float(np.maximum(0.0, 1 - end / mean)) if mean > 0 else np.nan for end in ends))
         if event is None:
             gap = rows.gap(CONFIDENCE)
         else:
             slope = cox_of(p, outcome, of_class.weight, of_class.groups, CONFIDENCE).slope
+            if not np.isfinite(slope.high - slope.low):  # rows of a single group
+                slope = Estimate(slope.value, np.nan, np.nan)
         accuracy, chance = judged.mean(judged.correct), _chance(judged)
         found = cls(
             State.NONE,
@@ -174,6 +177,18 @@ class Finding:
         return np.nan if self.of_event else self.accuracy + self.gap.value
 
     @property
+    def is_off(self) -> bool:
+        """Whether the interval of O/E, or of confidence minus accuracy, excludes its ideal."""
+        return excludes(self.ratio, 1.0) if self.of_event else excludes(self.gap, 0.0)
+
+    @property
+    def is_few(self) -> bool:
+        """Whether the rows are too few to show whether something is off."""
+        is_narrow = max(self.gap.high - self.gap.value, self.gap.value - self.gap.low) <= VISIBLE_GAP
+        low, high = FEW if self.of_event else (-np.inf, np.inf)
+        return not (is_narrow and self.ratio.low >= low and self.ratio.high <= high)
+
+    @property
     def direction(self) -> str:
         """Whether an event has too low or too high a probability, or the confidence is over or under."""
         if self.of_event:
@@ -187,48 +202,78 @@ class Finding:
         return f"{predicted} on average, {observed} observed ({ratio_in_words(self.ratio)})"
 
     @property
+    def spread(self) -> str:
+        """The direction of the spread in words."""
+        return "too extreme" if self.too_extreme else "not extreme enough"
+
+    @property
+    def claim(self) -> str:
+        """What is wrong, or may be, without numbers."""
+        of, may_be = f"P({self.name})", self.state is State.MAY_BE
+        match self.state:
+            case State.IMPOSSIBLE:
+                return "labels have probability 0"
+            case State.REVERSED:
+                rows = "rows of " * self.name.startswith("class ")
+                fewer = f"higher {of} goes with fewer {rows}{self.name}"
+                return fewer if self.of_event else "accuracy is below chance"
+            case State.UNCLEAR:
+                return f"{of} does not fit these rows"
+            case State.CLASS | State.FREQUENCIES:
+                return "class frequencies are off"
+            case State.SPREAD if not self.of_event:
+                return f"predictions are {self.spread}"
+        if not self.of_event:
+            return f"{'it may be ' * may_be}{self.direction}"
+        return f"{of} {'may be' if may_be else 'is'} {self.direction if self.is_off else self.spread}"
+
+    def at(self, p_value: float) -> Finding:
+        """Return the same with a p-value that also counts other tests, and so might not reject any more."""
+        return replace(self, p_value=p_value, state=self.state if p_value < LEVEL else _not_rejected(self))
+
+    @property
     def words(self) -> str:
         """The state and the numbers behind it as sentences."""
+        return self.words_in("")
+
+    def words_in(self, place: str) -> str:
+        """Return the words; `place`, such as " in West", says where it is wrong."""
         if self.state is State.IMPOSSIBLE:
-            rows = f"{self.impossible:,} row{'s have' if self.impossible != 1 else ' has'}"
-            return f"{rows} a label of probability 0."
-        return self._of_event() if self.of_event else self._of_classes()
+            rows, have = ("row", "has") if self.impossible == 1 else ("rows", "have")
+            return f"{self.impossible:,} {rows}{place} {have} a label of probability 0."
+        return self._of_event(place) if self.of_event else self._of_classes(place)
 
     def __str__(self) -> str:
         return self.words
 
-    def _of_event(self) -> str:
-        of, shown, p = f"P({self.name})", self.frequencies, p_in_words(self.p_value)
+    def _of_event(self, place: str) -> str:
+        shown, p = self.frequencies, p_in_words(self.p_value)
+        wrong = f"{capital(self.claim)}{place}"
         predicted, observed = rates(self.mean, self.rate)
         ratio, slope = ratio_in_words(self.ratio), f"slope {self.slope.value:.2f}"
         slope_ends = _ends(self.slope, 2)
-        spread = "too extreme" if self.too_extreme else "not extreme enough"
         match self.state:
             case State.REVERSED:
-                return (
-                    f"Higher {of} goes with fewer {self.name}. Check the columns and labels before you "
-                    "calibrate."
-                )
+                return f"{wrong}. Check the columns and labels before you calibrate."
             case State.LEVEL:
-                return f"{of} is {self.direction}: {shown}."
+                return f"{wrong}: {shown}."
             case State.LEVEL_AND_SPREAD:
-                return f"{of} is {self.direction}: {shown}. It is also {spread} ({slope}, {slope_ends})."
+                return f"{wrong}: {shown}. It is also {self.spread} ({slope}, {slope_ends})."
             case State.SPREAD:
                 fits = f"On average it fits: {predicted}, {observed} observed ({ratio})."
-                return f"{of} is {spread}: {slope} ({slope_ends}). {fits}"
+                return f"{wrong}: {slope} ({slope_ends}). {fits}"
             case State.UNCLEAR:
-                return f"{of} does not fit these rows ({p}), but they do not show how: {shown}."
+                return f"{wrong} ({p}), but they do not show how: {shown}."
             case State.MAY_BE:
-                not_confirmed = f"Average and spread together do not confirm it ({p})."
-                if excludes(self.ratio, 1.0):
-                    return f"{of} may be {self.direction}: {shown}. {not_confirmed}"
-                return f"{of} may be {spread}: {slope} ({slope_ends}). {not_confirmed}"
+                seen = shown if self.is_off else f"{slope} ({slope_ends})"
+                return f"{wrong}: {seen}. Average and spread together do not confirm it ({p})."
             case State.TOO_FEW:
                 counted = f"{self.events:,} of {self.n_rows:,} observed"
-                return f"Too few rows to tell: {of} {percent(self.mean)} on average, {counted} ({ratio})."
-        return f"No miscalibration is detectable: {of} {shown[:-1]}; {p})."
+                of = f"P({self.name}) {percent(self.mean)}"
+                return f"Too few rows to tell: {of} on average, {counted} ({ratio})."
+        return f"No miscalibration is detectable: P({self.name}) {shown[:-1]}; {p})."
 
-    def _of_classes(self) -> str:
+    def _of_classes(self, place: str) -> str:
         confidence, accuracy = rates(self.confidence, self.accuracy)
         both, p = f"confidence {confidence}, accuracy {accuracy}", p_in_words(self.p_value)
         side = "rarely" if self.ratio.value > 1 else "often"
@@ -236,23 +281,23 @@ class Finding:
         match self.state:
             case State.REVERSED:
                 return (
-                    f"The accuracy, {accuracy}, is below chance, {percent(self.chance)}. Check the labels "
-                    "and the order of the columns before you calibrate."
+                    f"The accuracy{place}, {accuracy}, is below chance, {percent(self.chance)}. Check the "
+                    "labels and the order of the columns before you calibrate."
                 )
             case State.GAP | State.GAP_AND_CLASS:
-                off = f"{self.direction.capitalize()} by {points_in_words(self.gap)}: {both}."
-                return f"{off} {_capital(of_class)}" if self.state is State.GAP_AND_CLASS else off
+                off = f"{self.direction.capitalize()}{place} by {points_in_words(self.gap)}: {both}."
+                return f"{off} {capital(of_class)}" if self.state is State.GAP_AND_CLASS else off
             case State.CLASS:
-                return f"On average confidence fits ({confidence}, {accuracy}), but {of_class}"
+                return f"On average confidence fits{place} ({confidence}, {accuracy}), but {of_class}"
             case State.FREQUENCIES:
                 predicted, observed = rates(self.mean, self.rate)
                 return (
-                    f"Class frequencies are off together ({p}); no single class stands out. Largest: "
-                    f"{self.name}, {predicted} for {observed}."
+                    f"Class frequencies are off together{place} ({p}); no single class stands out. "
+                    f"Largest: {self.name}, {predicted} for {observed}."
                 )
             case State.SPREAD:
-                spread = "too extreme" if self.too_extreme else "not extreme enough"
-                return f"Predictions are {spread} ({p}), though confidence fits on average: {both}."
+                wrong = f"{capital(self.claim)}{place} ({p})"
+                return f"{wrong}, though confidence fits on average: {both}."
             case State.MAY_BE:
                 return (
                     f"It may be {self.direction}, by {points_in_words(self.gap)}; the test of classes and "
@@ -280,6 +325,8 @@ def p_in_words(p: float) -> str:
     >>> p_in_words(0.0304), p_in_words(0.000304), p_in_words(0.54)
     ('p = 0.030', 'p < 0.001', 'p = 0.54')
     """
+    if p != p:
+        return "p unknown"
     if p < 0.001:
         return "p < 0.001"
     return f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
@@ -319,14 +366,9 @@ def _ends(interval: Estimate, decimals: int) -> str:
     return f"{interval.low:.{decimals}f} to {interval.high:.{decimals}f}"
 
 
-def _capital(sentence: str) -> str:
+def capital(sentence: str) -> str:
+    """Return a sentence that begins with a capital letter."""
     return sentence[:1].upper() + sentence[1:]
-
-
-def class_in_words(column: int, names: Names | None) -> str:
-    """Return the name of a class: "class 3" in a sentence, where "3" would be a number."""
-    name = str(column if names is None else names[column])
-    return f"class {name}" if name.isdecimal() else on_one_line(name)
 
 
 def _gap(rows: Predictions) -> Estimate:
@@ -350,25 +392,26 @@ def excludes(interval: Estimate, ideal: float) -> bool:
 def _state(found: Finding, is_reversed: bool, is_named: bool) -> State:
     """Return the first state that applies; `is_named` says whether one class of several is off."""
     rejects = found.p_value < LEVEL
-    if found.impossible:
-        return State.IMPOSSIBLE
     if rejects and is_reversed:
         return State.REVERSED
+    if found.impossible:
+        return State.IMPOSSIBLE
+    if not rejects:
+        return _not_rejected(found)
+    off = found.is_off
     if found.of_event:
-        off, more = excludes(found.ratio, 1.0), excludes(found.slope, 1.0)
-        states = State.LEVEL_AND_SPREAD, State.LEVEL, State.SPREAD
+        more, states = excludes(found.slope, 1.0), (State.LEVEL_AND_SPREAD, State.LEVEL, State.SPREAD)
     else:
-        off, more = excludes(found.gap, 0.0), is_named
-        states = State.GAP_AND_CLASS, State.GAP, State.CLASS
-    if rejects and (off or more):
+        more, states = is_named, (State.GAP_AND_CLASS, State.GAP, State.CLASS)
+    if off or more:
         return states[0] if off and more else states[1] if off else states[2]
-    if rejects:
-        if found.of_event:
-            return State.UNCLEAR
-        return State.FREQUENCIES if found.level_p < LEVEL else State.SPREAD
-    if off or (found.of_event and more):
+    if found.of_event:
+        return State.UNCLEAR
+    return State.FREQUENCIES if found.level_p < LEVEL else State.SPREAD
+
+
+def _not_rejected(found: Finding) -> State:
+    """Return the first state that applies if the test does not reject."""
+    if found.is_off or (found.of_event and excludes(found.slope, 1.0)):
         return State.MAY_BE
-    is_narrow = max(found.gap.high - found.gap.value, found.gap.value - found.gap.low) <= VISIBLE_GAP
-    low, high = FEW if found.of_event else (-np.inf, np.inf)
-    is_known = is_narrow and found.ratio.low >= low and found.ratio.high <= high
-    return State.NONE if is_known else State.TOO_FEW
+    return State.TOO_FEW if found.is_few else State.NONE

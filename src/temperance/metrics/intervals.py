@@ -106,7 +106,7 @@ def without_nan(value: Any) -> Any:
 
 
 PseudoRow = tuple[Vector, Vector]
-"""The metric's value at the pseudo-label of each row, and the chance of the row."""
+"""Values at a pseudo-error, such as at the pseudo-label of each row, and the chance of each."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -274,6 +274,17 @@ def count_p(rows: Predictions, column: int, weight: Vector, design: Design | Non
     return _class_sum(rows, column, weight)[1](design)
 
 
+def level_statistic(rows: Predictions, design: Design) -> tuple[float, float]:
+    """Return chi-squared of the numbers of all classes together, and its degrees of freedom."""
+    from scipy.special import ndtri
+
+    weight = rows.weight / rows.weight.mean()
+    if rows.probs.shape[1] > 2:
+        return _Spread.of(rows, weight, weight**2 @ (rows.probs * (1 - rows.probs))).joint(design)
+    p = count_p(rows, 1, weight, design)
+    return (0.0 if np.isnan(p) else float(ndtri(max(p, _SMALLEST) / 2)) ** 2), 1.0
+
+
 def _class_sum(
     rows: Predictions, column: int, weight: Vector
 ) -> tuple[_Sum, Callable[[Design | None], float]]:
@@ -382,13 +393,17 @@ class _Spread:
         inverse = np.asarray(np.linalg.pinv(covariance, rcond=_SINGULAR, hermitian=True), np.float64)
         return cls(rows, weight, column, residuals, inverse, inverse @ with_spread, own >= 2)
 
+    def joint(self, design: Design | None) -> tuple[float, float]:
+        """Return chi-squared of all columns and its degrees of freedom, 0 if fewer than two can be judged."""
+        if not self.can_be_joint:
+            return 0.0, 0.0
+        return quadratic(self.residuals, self.inverse, self.rows.groups, design)
+
     def joint_p(self, design: Design | None) -> float:
         """Return the p-value of all columns together; nan if fewer than two can be judged."""
         from scipy.special import chdtrc
 
-        if not self.can_be_joint:
-            return np.nan
-        statistic, freedom = quadratic(self.residuals, self.inverse, self.rows.groups, design)
+        statistic, freedom = self.joint(design)
         return float(chdtrc(freedom, statistic)) if freedom > 0 else np.nan
 
     def p_value(self, design: Design | None) -> tuple[float, bool]:

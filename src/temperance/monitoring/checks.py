@@ -31,10 +31,10 @@ from temperance.formulas.model import (
     logits_for,
 )
 from temperance.inputs.containers import Beside, names_of, open_logits
-from temperance.inputs.labels import check_labels
+from temperance.inputs.labels import check_class, check_labels
 from temperance.inputs.validation import check_number
 from temperance.metrics.by_group import CalibrationByGroup, calibration_by_group
-from temperance.metrics.predictions import check_rows
+from temperance.metrics.predictions import check_rows, judged_class
 from temperance.monitoring import words
 from temperance.monitoring.change import (
     KEEP,
@@ -56,7 +56,6 @@ from temperance.monitoring.evidence import cumulate, evidence_of
 from temperance.monitoring.history import Record, open_history
 from temperance.monitoring.shift import Shift, compare_with_baseline
 from temperance.monitoring.sums import (
-    CONFIDENCE,
     TOLERANCE,
     Limits,
     PredictionSums,
@@ -247,6 +246,7 @@ def check(
     ignore_index: int | None = None,
     name: str = "",
     from_probs: bool | None = None,
+    positive: int | str | None = None,
 ) -> Check:
     """Check whether a calibrator is still valid on new rows, and what to do if it is not.
 
@@ -287,6 +287,8 @@ def check(
         What the history calls these rows.
     from_probs : bool, optional
         Whether the rows are probabilities, as for `Calibrator.predict_proba`.
+    positive : int or str, optional
+        The class whose probability people act on; by default that of the fit, and of two classes the second.
 
     Returns
     -------
@@ -320,6 +322,10 @@ def check(
     model = model_of(calibrator)
     limits = allowed(model, tolerance)
     names = names_of(logits, None, model.n_classes) or model.record.class_names
+    given = model.record.positive
+    if positive is not None:
+        given = check_class("positive", positive, names, model.n_classes)
+    event = judged_class(model.n_classes, given, positions=limits.of_positions)
     logits, from_probs = logits_for(model, logits, from_probs)
     opened = open_logits(logits, axis_of_classes(model, dim, logits))
     check_kind(model, opened.values, from_probs)
@@ -357,7 +363,8 @@ def check(
     by_group = None
     if by is not None:
         rows = check_rows(probs, columns, weights, groups=together, by=beside.by, min_groups=1)
-        by_group = calibration_by_group(rows, CONFIDENCE)
+        about = {"names": names, "positive": event, "positions": limits.of_positions}
+        by_group = calibration_by_group(replace(rows, **about))
     with open_history(history) as past:
         for record in past.records:
             _check_same(pending, record, past.path)

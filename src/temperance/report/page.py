@@ -21,15 +21,16 @@ import temperance
 from temperance import display
 from temperance.calibrators import CALIBRATORS, UNCALIBRATED
 from temperance.comparison import Comparison, LearningCurve, MethodResult, Verdict
-from temperance.comparison.method_result import MIN_ROWS, Difference
+from temperance.comparison.method_result import MIN_ROWS
 from temperance.comparison.table import MINUS, numbers
 from temperance.comparison.verdict import Outcome
-from temperance.decisions import Automation, find_rule
+from temperance.decisions import Automation, find_rule, why_empty
 from temperance.display.map import has_map
 from temperance.display.reliability import MAX_DRAWN_VALUES, MIN_BIN_ROWS
 from temperance.errors import percent
 from temperance.files import check_writable, utc_now, write_atomically
 from temperance.metrics import METRICS
+from temperance.metrics.finding import p_in_words, rates
 from temperance.metrics.intervals import Estimate
 from temperance.report.markup import element, html_document, joined, table
 from temperance.report.snippets import Snippets, snippet_blocks
@@ -41,9 +42,11 @@ SYMBOLS = {
     Outcome.BETTER: "\N{CHECK MARK}",
     Outcome.IMPROVED: "\N{UPWARDS ARROW}",
     Outcome.PROBABLY_BETTER: "\N{ALMOST EQUAL TO}",
+    Outcome.POSSIBLY_BETTER: "?",
     Outcome.NO_DIFFERENCE: "=",
     Outcome.WORSE: "\N{MULTIPLICATION X}",
     Outcome.CHANCE: "!",
+    Outcome.REVERSED: "\N{RIGHTWARDS ARROW OVER LEFTWARDS ARROW}",
 }
 """Symbols beside the word: colour alone does not reach every reader, nor every printer."""
 
@@ -76,11 +79,6 @@ class Report:
         return self.comparison.results[UNCALIBRATED].scores.n_classes
 
     @property
-    def at_chance(self) -> bool:
-        """Whether the labels probably belong to other rows, so that nothing else is worth showing."""
-        return self.comparison.verdict.outcome is Outcome.CHANCE
-
-    @property
     def shown(self) -> list[str]:
         """The classifier itself and, if one is recommended, the method to use."""
         used = self.comparison.recommended
@@ -100,15 +98,12 @@ def _verdict(report: Report) -> Markup:
     """Return the verdict, the picture before and after beside it, and the tiles below."""
     comparison = report.comparison
     verdict, result = comparison.verdict, comparison.results[comparison.recommended]
-    if report.at_chance:
+    if verdict.is_mixed_up:
         return element("div", verdict_box(verdict, [verdict.headline]), _reliability(report), class_="pair")
-    told = []
-    if report.n_classes == 2:  # the first tile has another gap
-        gaps = [verdict.before.gap_in_words, verdict.after.gap_in_words][: len(report.shown)]
-        told.append(f"{' before calibration, '.join(gaps).capitalize()}{' after' * (len(gaps) > 1)}.")
-    if verdict.outcome in (Outcome.PROBABLY_BETTER, Outcome.NO_DIFFERENCE) and len(report.shown) > 1:
+    told = [verdict.remaining_in_words or verdict.headline]
+    if verdict.outcome in (Outcome.PROBABLY_BETTER, Outcome.POSSIBLY_BETTER):
         told.append("More labelled rows would help to decide.")
-    told += [verdict.remaining_in_words, *verdict.notes]
+    told += verdict.notes
     if comparison.judged is comparison.fitted:
         told.append("There was no test set: each row was evaluated by a fit to the other folds.")
     told += [comparison.why, *(f"Warning of the fit: {warning}" for warning in result.warnings)]
@@ -141,7 +136,7 @@ def _reliability(report: Report) -> Markup:
 
 
 def _tiles(report: Report) -> list[Markup]:
-    """Return the gap, the log loss and the ECE: before, after, and the interval."""
+    """Return what the finding is about, the log loss and the ECE: before, after, and the interval."""
     comparison, verdict = report.comparison, report.comparison.verdict
     results = [comparison.results[name] for name in report.shown]
     level = f"{100 * verdict.confidence:g}% interval"
@@ -149,47 +144,43 @@ def _tiles(report: Report) -> list[Markup]:
     ece = [one.scores["ece"] for one in results]
     calibration_error = _interval(ece[-1], "{:.2%}".format, level, bound=True)
     log_loss = f"Lower by {gain.value:.4f}; {_interval(gain, '{:.4f}'.format, level)}"
+    rise = Estimate(-gain.value, -gain.high, -gain.low)
+    interval = _interval(rise, _signed, level)
+    if gain.value < 0:
+        log_loss = f"Change: {_signed(rise.value)}; {interval}"
     if len(results) == 1:
-        rise = Estimate(-gain.value, -gain.high, -gain.low)
-        interval = _interval(rise, _signed, level)
         best = f"Best candidate, {verdict.tried}: {_signed(rise.value)}; {interval}"
         log_loss = "No method was tried." if verdict.tried is None else best
     elif of_ece.low <= 0 <= of_ece.high:
         calibration_error += "; no change that these rows can show"
     return [
-        _gap(report, results, level),
+        _average(report),
         _tile("Log loss", [f"{one.scores['nll'].value:.4f}" for one in results], log_loss),
         _tile("ECE", [f"{one.value:.2%}" for one in ece], calibration_error),
     ]
 
 
-def _gap(report: Report, results: Sequence[MethodResult], level: str) -> Markup:
-    """Return the tile of confidence minus accuracy; of two classes, of P(second) minus its base rate."""
-    comparison = report.comparison
-    if report.n_classes == 2:
-        share = results[0].share
-        positive, groups = comparison.judged.labels == 1, comparison.judged.groups
-        gaps, said = [], []
-        for one in results:
-            # A row that is correct has its confidence in its label.
-            given = np.where(one.correct == positive, one.confidence, 1 - one.confidence)
-            difference = Difference.of(given - positive, share, groups=groups)
-            gaps.append(difference.interval(comparison.confidence))
-            said.append(percent(float(given @ share)))
-        name = "1" if comparison.class_names is None else comparison.class_names[1]
-        title, words = f"Mean P(class {name}) minus base rate", f"Mean P {_arrow(said)}"
-    else:
-        gaps = [one.scores["overconfidence"] for one in results]
-        said = [percent(gap.value + one.accuracy) for gap, one in zip(gaps, results, strict=True)]
-        title, words = "Confidence minus accuracy", f"Mean confidence {_arrow(said)}"
-        if not results[-1].changes_decisions:  # else the verdict tells how it changes
-            words += f", accuracy {percent(results[-1].accuracy)}"
+def _average(report: Report) -> Markup:
+    """Return the tile of O/E or, of more than two classes, of confidence minus accuracy."""
+    verdict = report.comparison.verdict
+    findings = [verdict.before.finding, verdict.after.finding][: len(report.shown)]
+    last, level = findings[-1], "95% interval"
+    if last.of_event:
+        *means, observed = rates(*(one.mean for one in findings), last.rate)
+        ratios = [one.ratio for one in findings]
+        words = f"Mean {_arrow(means)}, observed {observed}; {_interval(ratios[-1], '{:.2f}'.format, level)}"
+        return _tile(f"P({last.name}): O/E", [f"{one.value:.2f}" for one in ratios], words)
+    *said, accuracy = rates(*(one.confidence for one in findings), last.accuracy)
+    words = f"Mean confidence {_arrow(said)}"
+    if last.accuracy == findings[0].accuracy:  # else the verdict tells how it changes
+        words += f", accuracy {accuracy}"
+    gaps = [one.gap for one in findings]
 
     def points(gap: float) -> str:
         return _signed(100 * gap, 1)
 
     words = f"{words}; {_interval(gaps[-1], points, level)}"
-    return _tile(title, [points(gap.value) for gap in gaps], words, " points")
+    return _tile("Confidence minus accuracy", [points(gap.value) for gap in gaps], words, " points")
 
 
 def _tile(title: str, values: Sequence[str], words: str, unit: str = "") -> Markup:
@@ -230,7 +221,7 @@ def _interval(one: Estimate, written: Callable[[float], str], level: str = "", *
 def _methods(report: Report) -> Markup:
     """Draw the log loss of each method minus the lowest."""
     comparison = report.comparison
-    if report.at_chance:
+    if comparison.verdict.is_mixed_up:
         return Markup("")
     shown = display.DifferencesDisplay.from_comparison(comparison)
     caption = (
@@ -252,16 +243,21 @@ def _automation(report: Report) -> Markup:
     """List the confidence above which few predictions are wrong, and the share of the rows above it."""
     comparison = report.comparison
     judged = comparison.judged
-    if report.at_chance or judged is comparison.fitted:  # by folds, each row has another calibrator
+    # By folds, each row has another calibrator.
+    if comparison.verdict.is_mixed_up or judged is comparison.fitted:
         return Markup("")
     weights = np.ones(len(judged)) if judged.weights is None else judged.weights
+    about = {"labels": judged.labels, "weight": weights, "groups": judged.groups}
+    promise = {"delta": PROMISE_DELTA, "class_names": comparison.class_names}
     rows = []
     for most in MAX_ERRORS:
-        rules = [
-            find_rule(one.confidence, 1.0 - one.correct, weights, judged.groups, most, PROMISE_DELTA)
-            for one in (comparison.results[name] for name in report.shown)
-        ]
-        rows.append([f"{most:.0%}", *map(_rule_in_words, rules)])
+        words = []
+        for one in (comparison.results[name] for name in report.shown):
+            wrong = 1.0 - one.correct
+            rule = find_rule(one.confidence, wrong, report.n_classes, **about, **promise, max_error=most)
+            why = why_empty(rule, **about) if report.n_classes == 2 and not judged.positions else ""
+            words.append(f"no rule: {why}" if why else _rule_in_words(rule))
+        rows.append([f"{most:.0%}", *words])
     names = ["without calibration", *(f"with {name}" for name in report.shown[1:])]
     intro = (
         f"Above the confidence in a cell, at most the share in its row is wrong ({1 - PROMISE_DELTA:.0%} "
@@ -276,7 +272,7 @@ def _rule_in_words(rule: Automation) -> str:
         return "too few rows to promise it"
     share = f"{100 * rule.share:.3g}% of the rows"
     above = "any confidence" if rule.threshold == 0 else percent(rule.threshold)
-    return f"{above}: {share}"
+    return f"{above}: {share}. {rule.missed_in_words}"
 
 
 def _labels(report: Report) -> Markup:
@@ -317,7 +313,7 @@ def _class_reliability(report: Report) -> Markup:
     """Draw the frequency of single classes against their probability, before and after, the worst first."""
     comparison = report.comparison
     kept = comparison.results[UNCALIBRATED].class_reliability
-    if report.n_classes == 2 or report.at_chance or not kept:
+    if report.n_classes == 2 or comparison.verdict.is_mixed_up or not kept:
         return Markup("")
     after = comparison.results[comparison.recommended].class_reliability
     worst = sorted(kept, key=lambda column: -after[column].error)[:MAX_PANELS]
@@ -333,13 +329,13 @@ def _class_reliability(report: Report) -> Markup:
 
 
 def _by_group(report: Report) -> Markup:
-    """Draw the gap per value of `by`, with the recommended method."""
+    """Draw calibration per value of `by`, with the recommended method."""
     comparison = report.comparison
     scores = comparison.results[comparison.recommended].scores
-    if report.at_chance or scores.by_group is None:
+    if comparison.verdict.is_mixed_up or scores.by_group is None:
         return Markup("")
     head, rows = scores.by_group.table()
-    listed = table(head, rows[:MAX_DRAWN_VALUES], "Calibration by group; gaps in points")
+    listed = table(head, rows[:MAX_DRAWN_VALUES], f"Calibration by group; {scores.by_group.about}")
     return figure("gaps", display.GapsDisplay.from_evaluation(scores).chart()) + listed
 
 
@@ -373,21 +369,20 @@ def _row(comparison: Comparison, result: MethodResult, columns: list[str]) -> li
     return [*cells, f"{n:,.0f}" if n >= 100 or n == int(n) else f"{n:.1f}", f"{result.seconds:.2f}"]
 
 
-def _cox(report: Report) -> Markup:
-    """Say what Cox's test found, before and with the recommended method."""
-    results = report.comparison.results
-    tests = {name: results[name].scores.tests for name in report.shown}
+def _test(report: Report) -> Markup:
+    """Say what the average and spread test found, before and with the recommended method."""
+    verdict = report.comparison.verdict
+    findings = {"before": verdict.before.finding, "after": verdict.after.finding}
     intro = (
-        "Cox's test, which the verdict uses, fits a line to the log-odds of being correct, as a function of "
-        "the log-odds of the confidence: a slope of 1 and an intercept of 0 are calibrated, and a slope "
-        "below 1 is overconfident. With many rows, even an error too small to matter is significant."
+        "The average and spread test, which the verdict uses, asks whether each class is as frequent as "
+        "predicted, and whether predictions are too extreme or not extreme enough. With many rows, even an "
+        "error too small to matter is significant."
     )
-    told = [
-        element("p", f"{'Before' if name == UNCALIBRATED else f'With {name}'}: {found['cox'].words}")
-        for name, found in tests.items()
-        if "cox" in found
+    rows = [
+        [name, *("-" if p != p else p_in_words(p) for p in (found.p_value, found.level_p, found.spread_p))]
+        for name, found in list(findings.items())[: len(report.shown)]
     ]
-    return element("p", intro) + joined(told) if told else Markup("")
+    return element("p", intro) + table(["", "both", "average", "spread"], rows, "Average and spread test")
 
 
 def _temperature(report: Report) -> Markup:
@@ -442,10 +437,16 @@ _MEANINGS = {
     **{metric.label: metric.help for metric in METRICS.values() if metric.in_report},
     "confidence": "the probability of the predicted class",
     "prediction": "the class with the highest probability",
-    "temperature T": "the number by which logits are divided: above 1 if the classifier is overconfident",
+    "temperature T": "the number by which logits are divided: above 1 if predictions are too extreme",
     "log entropy": "uncertainty of a row: 0 if all classes are equally likely, very low if one is certain",
-    "gain that matters": "a log loss lower by at least 1% and two standard errors; 2% if predictions change",
     UNCALIBRATED: "the classifier as it is",
+}
+_OF_TWO = {
+    "O/E": "observed over expected: the frequency of a class over its mean probability",
+    "gain that matters": "a log loss lower by one standard error; of other methods, by 1% and two",
+}
+_OF_MORE = {
+    "gain that matters": "a log loss lower by at least 1% and two standard errors; 2% if predictions change"
 }
 
 _VARIANTS = {
@@ -456,7 +457,7 @@ _VARIANTS = {
 
 def _glossary(report: Report) -> Markup:
     """List the terms on the page, and its methods by their keys; one class can have several methods."""
-    words = dict(_MEANINGS)
+    words = _MEANINGS | (_OF_TWO if report.n_classes == 2 else _OF_MORE)
     for key in report.comparison.results:
         if key in CALIBRATORS:
             summary = CALIBRATORS[key].summary
@@ -477,7 +478,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Report], Markup]]] = {
 DIAGNOSTICS: dict[str, tuple[str, Callable[[Report], Markup]]] = {
     "automation": ("Predictions that need no person", _automation),
     "scores": ("All scores", _scores),
-    "tests": ("Test of calibration", _cox),
+    "tests": ("Test of calibration", _test),
     "temperature": ("Temperature by entropy", _temperature),
     "classes": ("Temperature by class", _classes),
     "map": ("Map of probabilities", _map),

@@ -100,6 +100,9 @@ def _fit(comparison: Comparison, calibrator: Calibrator) -> list[str]:
         names = list(comparison.class_names)
         # More names would not fit on a line.
         arguments.append(f"classes={names}" if len(names) <= 10 else "classes=class_names")
+    if (positive := comparison.fitted.positive) is not None:
+        names = comparison.class_names
+        arguments.append(f"positive={positive if names is None else names[positive]!r}")
     if comparison.fitted.positions:
         arguments.append("positions=True")
     return [
