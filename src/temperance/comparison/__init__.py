@@ -159,11 +159,8 @@ def compare(
     if test_labels is not None:
         test = open_labelled(test_logits, test_labels, groups=test_groups, by=by, **reading).examined()
         _check_test(val, val_logits, test, test_logits)
-<<<<<<< HEAD
         warn_of_shared_groups(groups, test_groups)
-=======
         test = replace(test, class_names=val.class_names)
->>>>>>> main
     elif test_groups is not None:
         raise InputError("test_groups must come with test_logits, which are missing. Pass groups.")
     else:
@@ -311,16 +308,12 @@ class _Evaluation:
                     fitted = fit_method(method, self.val.take(np.flatnonzero(self.fold != held)))
                     probs[rows] = predict(fitted, self.val.logits[rows])
         labels, (wrong, chance) = self.test.labels, self.pseudo_error
-<<<<<<< HEAD
-        judged = check_rows(probs, labels, self.test.weights, groups=self.test.units, by=self.test.by)
-=======
         judged = replace(
-            check_rows(probs, labels, self.test.weights, groups=self.test.groups, by=self.test.by),
+            check_rows(probs, labels, self.test.weights, groups=self.test.units, by=self.test.by),
             names=self.test.class_names,
             positive=self.test.positive,
             positions=self.test.positions,
         )
->>>>>>> main
         scores = replace(self.scorer.evaluate(judged), of_first_axis=self.of_first_axis)
         top = probs.argmax(axis=1)
         # A method that keeps the class changes no decision, even if two probabilities round to the same

@@ -60,20 +60,8 @@ def fit_method(method: Method, rows: LabelledRows) -> Any:
     groups = rows.groups
     if groups is not None and np.ptp(groups) == 0:
         groups = None  # one group is all there is: nothing tells how much its rows resemble each other
-<<<<<<< HEAD
-    return fit(method(), logits, rows.labels, rows.weights, positions=rows.positions, groups=groups)
-=======
     columns: dict[str, Any] = {"positions": rows.positions, "positive": rows.positive}
-    if held is None:
-        return fit(calibrator, logits, rows.labels, rows.weights, groups=groups, **columns)
-    if has_fit_parameter(calibrator, "sample_weight"):
-        # The fit ignores rows of weight 0, so no row has to be copied.
-        weights = np.where(held, 0.0, np.ones(len(rows)) if rows.weights is None else rows.weights)
-        return fit(calibrator, logits, rows.labels, weights, groups=groups, **columns)
-    kept = np.flatnonzero(~held)
-    groups = None if groups is None else groups[kept]
-    return fit(calibrator, logits[kept], rows.labels[kept], groups=groups, **columns)
->>>>>>> main
+    return fit(method(), logits, rows.labels, rows.weights, groups=groups, **columns)
 
 
 def label_nll(probs: Vector, labels: NDArray[np.intp]) -> Vector:

@@ -124,11 +124,8 @@ class LabelledRows:
     groups: NDArray[np.intp] | None = None
     by: NDArray[Any] | None = None
     dim: int | None = None
-<<<<<<< HEAD
-    copies: NDArray[np.intp] | None = None
-=======
     positive: int | None = None
->>>>>>> main
+    copies: NDArray[np.intp] | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -256,12 +253,8 @@ def open_labelled(
     together = None if beside.groups is None or not beside.groups.any() else beside.groups
     as_text = None if names is None or positions else tuple(map(str, names))
     at = None if opened.dim == len(opened.shape) - 1 else opened.dim
-<<<<<<< HEAD
-    return LabelledRows(values, columns, beside.weights, as_text, positions, together, beside.by, at)
-=======
     event = None if positive is None else check_class("positive", positive, names, n_classes)
-    return LabelledRows(values, columns, weights, as_text, positions, together, beside.by, at, event)
->>>>>>> main
+    return LabelledRows(values, columns, beside.weights, as_text, positions, together, beside.by, at, event)
 
 
 @dataclass(frozen=True, eq=False)
