@@ -261,7 +261,8 @@ def open_labelled(
 class Beside:
     """What a caller hands over beside scores, one value per row that is not ignored and has a weight."""
 
-    labels: NDArray[Any] | None
+    labels: Any
+    """An array; None if rows have no labels."""
     weights: NDArray[np.float64] | None
     groups: NDArray[np.intp] | None
     by: NDArray[Any] | None
