@@ -185,6 +185,7 @@ def automate(
         ignore_index=ignore_index,
         groups=groups,
         min_groups=1,
+        examine=True,
     )
     n_classes = rows.probs.shape[1]
     names = names_of(probs, classes, n_classes)
@@ -509,7 +510,7 @@ def evaluate_costs(
     (0.1, 0.15)
     """
     check_fraction("confidence", confidence)
-    rows = check_rows(probs, labels, sample_weight, classes, groups=groups)
+    rows = check_rows(probs, labels, sample_weight, classes, groups=groups, examine=True)
     matrix = check_costs(costs, rows.probs.shape[1])
     decisions, expected = least_cost(rows.probs.astype(np.float64, copy=False), matrix)
     realised, limits = matrix[rows.labels, decisions], (confidence, matrix.min(), matrix.max())

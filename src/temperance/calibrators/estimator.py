@@ -24,7 +24,7 @@ from sklearn.utils import TransformerTags
 from sklearn.utils._set_output import ADAPTERS_MANAGER, _get_output_config
 
 from temperance import loaders
-from temperance.calibrators.fit_record import is_fitted_on, record_fit
+from temperance.calibrators.fit_record import record_fit, warn_if_fitted_on
 from temperance.calibrators.label_shift import adapt_to_priors, adapt_to_rows, describe_adaptation
 from temperance.calibrators.registry import key_of
 from temperance.core.arrays import AnyArray, Vector
@@ -32,7 +32,7 @@ from temperance.core.blocks import number_of_threads
 from temperance.core.design_effect import number_groups
 from temperance.core.objective import FitData
 from temperance.core.solution import Solution
-from temperance.errors import InputError, InputWarning, Remedy, warn_user
+from temperance.errors import InputError, Remedy, warn_user
 from temperance.formulas.automation import Automation, decide
 from temperance.formulas.fit_record import Baseline, FittedOn
 from temperance.formulas.model import (
@@ -523,13 +523,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         rows, _ = logits_for(model, logits, from_probs)
         dim = axis_of_classes(model, dim, rows)
         opened = open_labelled(rows, labels, classes=names, dim=dim, ignore_index=ignore_index)
-        if is_fitted_on(model, FitData(opened.checked(), None)):
-            warn_user(
-                InputWarning(
-                    "automate needs rows that the fit has not seen; found the rows of the fit.",
-                    "The promise would be too good: pass other rows.",
-                )
-            )
+        warn_if_fitted_on(model, opened.checked(), "automate", "The promise would be too good")
         rule: Automation = loaders.load("automate")(
             probs,
             labels,
@@ -750,11 +744,11 @@ def _open_rows(
     if framework_of(logits) != "dask":
         opened = open_labelled(
             logits, labels, sample_weight, classes=classes, dim=dim, ignore_index=ignore_index, groups=groups
-        )
+        ).examined()
         if from_probs is None:
             check_are_logits(opened.logits)
         together = None if opened.groups is None else number_groups(opened.groups)
-        if opened.n_groups == len(opened):
+        if together is not None and opened.n_groups == len(opened):
             together = None  # each row is a group of its own
         return FitData(opened.checked(), opened.weights, together), opened.class_names, opened.dim
     if groups is not None:

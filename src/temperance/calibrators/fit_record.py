@@ -22,6 +22,7 @@ from temperance.core.design_effect import effective_rows
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import FitData, Samples
 from temperance.core.quantiles import SLACK
+from temperance.errors import InputWarning, warn_user
 from temperance.files import utc_now
 from temperance.formulas.fit_record import BASELINE_SHARES, Baseline, FitRecord, FittedOn, class_groups
 from temperance.formulas.model import Model
@@ -83,10 +84,13 @@ def record_fit(
     )
 
 
-def is_fitted_on(model: Model, data: FitData) -> bool:
-    """Say whether a model was fitted to these very rows, as far as the digest tells."""
+def warn_if_fitted_on(model: Model, rows: LogitRows, command: str, consequence: str) -> None:
+    """Warn if a model was fitted to these very rows, as far as the digest tells."""
+    data = FitData(rows)
     (counts, _), ((labels, logits),) = data.survey(_label_counts, [(_hash_step(data), _labelled)])
-    return model.record.data_hash == _digest(data, counts, labels, logits)
+    if model.record.data_hash == _digest(data, counts, labels, logits):
+        fact = f"{command} needs rows that the fit has not seen; found the rows of the fit."
+        warn_user(InputWarning(fact, f"{consequence}: pass other rows."))
 
 
 def _hash_step(data: FitData) -> int:

@@ -63,6 +63,8 @@ def evaluate(
     """Score the outputs in LOGITS, calibrated or not, with intervals."""
     from temperance import decisions, metrics
     from temperance.calibrator_file import load
+    from temperance.calibrators.fit_record import warn_if_fitted_on
+    from temperance.core.logit_rows import LogitRows
     from temperance.data import RowFile
     from temperance.formulas.automation import check_costs
     from temperance.metrics.table import METRICS
@@ -79,7 +81,10 @@ def evaluate(
     matrix, cost = None if costs is None else check_costs(_read_costs(costs), rows.n_classes), None
     with output.progress("Evaluating") as report:
         probs = probabilities_of_file(fitted, rows, lambda share: report("probabilities", 0.3 * share))
-        own = None if fitted is None else probabilities_of_file(None, rows)
+        own = None
+        if fitted is not None:
+            own, seen = probabilities_of_file(None, rows), LogitRows(rows.logits(), rows.labels)
+            warn_if_fitted_on(fitted.model_, seen, "evaluate", "A fit describes its own rows best")
         report("intervals", 0.3)
         with rows.stored.naming_file():
             result = metrics.evaluate(

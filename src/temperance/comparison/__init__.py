@@ -36,6 +36,7 @@ from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError, InputWarning
 from temperance.formulas.fit_record import FittedOn
 from temperance.inputs.containers import LabelledRows, check_column_names, column_names, open_labelled
+from temperance.inputs.groups import warn_of_shared_groups
 from temperance.inputs.probabilities import (
     LowEnd,
     check_probabilities,
@@ -172,11 +173,12 @@ def compare(
         "ignore_index": ignore_index,
     }  # fmt: skip
     own_by = by if test_labels is None else None
-    val = open_labelled(val_logits, val_labels, sample_weight, groups=groups, by=own_by, **reading)
+    val = open_labelled(val_logits, val_labels, sample_weight, groups=groups, by=own_by, **reading).examined()
     test, fold, evaluated_on = val, None, "the test set"
     if test_labels is not None:
-        test = open_labelled(test_logits, test_labels, groups=test_groups, by=by, **reading)
+        test = open_labelled(test_logits, test_labels, groups=test_groups, by=by, **reading).examined()
         _check_test(val, given_val, test, given_test)
+        warn_of_shared_groups(groups, test_groups)
         test = replace(test, class_names=val.class_names)
     elif test_groups is not None:
         raise InputError("test_groups must come with test_logits, which are missing. Pass groups.")
@@ -185,7 +187,7 @@ def compare(
         wanted = f"from 2 to the number of rows, {n_rows}"
         check_number("folds", folds, wanted, lambda folds: 2 <= folds <= n_rows, whole=True)
         folds = min(folds, val.n_groups or n_rows)
-        fold = random_folds(len(val), folds, np.random.default_rng(random_state), val.groups)
+        fold = random_folds(len(val), folds, np.random.default_rng(random_state), val.units)
         evaluated_on = f"{folds}-fold cross-validation"
     if from_probs is None and not check_are_logits(val.logits):
         check_are_logits(test.logits)
@@ -327,11 +329,11 @@ class _Evaluation:
                 probs = np.empty(self.test.logits.shape)
                 for held in range(self.fold.max() + 1):
                     rows = np.flatnonzero(self.fold == held)
-                    fitted = fit_method(method, self.val, self.fold == held)
+                    fitted = fit_method(method, self.val.take(np.flatnonzero(self.fold != held)))
                     probs[rows] = predict(fitted, self.val.logits[rows])
         labels, (wrong, chance) = self.test.labels, self.pseudo_error
         judged = replace(
-            check_rows(probs, labels, self.test.weights, groups=self.test.groups, by=self.test.by),
+            check_rows(probs, labels, self.test.weights, groups=self.test.units, by=self.test.by),
             names=self.test.class_names,
             positive=self.test.positive,
             positions=self.test.positions,
@@ -355,6 +357,6 @@ class _Evaluation:
             warnings=tuple(dict.fromkeys(str(warning.message) for warning in caught)),
             class_reliability=class_reliability(probs, self.test, self.scorer.bins),
             pseudo_nll=(label_nll(probs, wrong), chance),
-            groups=self.test.groups,
+            groups=self.test.units,
             folds=None if self.fold is None else int(self.fold.max()) + 1,
         )

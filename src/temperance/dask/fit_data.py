@@ -41,7 +41,7 @@ from temperance.core.row_block import kernels_of_size
 from temperance.errors import InputError, rows_from
 from temperance.inputs.containers import as_numpy, framework_of, open_labelled
 from temperance.inputs.labels import Names, check_labels
-from temperance.inputs.validation import check_logits_shape, check_sample_weight
+from temperance.inputs.validation import check_logits_shape, check_sample_weight, warn_of_small_weights
 
 FAN_IN = 8  # partial results added by one task
 
@@ -86,8 +86,10 @@ def open_fit_data(logits: Any, labels: Any, sample_weight: Any, names: Names | N
     if sample_weight is not None:
         weights = align_rows(sample_weight, lengths, "sample_weight")
         sums = compute(*(delayed(_sum_of_weights)(*part) for part in zip(weights, starts, strict=True)))
-        if total := float(sum(sums)):
+        total, counted = np.sum(sums, axis=0).tolist()
+        if total:
             check_sample_weight(np.array([total]), 1)  # raises if the sum is too large or too small
+            warn_of_small_weights(total, int(counted))
         else:
             check_sample_weight(np.zeros(sum(lengths)), sum(lengths))  # raises, and says what is wrong
     n_classes = int(array.shape[1]) if array.ndim == 2 else 2
@@ -158,10 +160,11 @@ def align_rows(values: Any, lengths: list[int], name: str) -> list[Any]:
     return row_blocks(array)
 
 
-def _sum_of_weights(weights: NDArray[Any], start: int) -> float:
-    """Return the total weight of a part, after checking each number."""
+def _sum_of_weights(weights: NDArray[Any], start: int) -> tuple[float, int]:
+    """Return the total weight of a part, and how many rows have one, after checking each number."""
     with rows_from(start):
-        return float(_checked_weights(np.asarray(weights), len(weights)).sum())
+        checked = _checked_weights(np.asarray(weights), len(weights))
+        return float(checked.sum()), int(np.count_nonzero(checked))
 
 
 def _checked_weights(weights: NDArray[Any], n_rows: int) -> Vector:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from temperance.core.blocks import BFloat16
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError, excerpt, listed
+from temperance.inputs.copies import find_copies
 from temperance.inputs.groups import MIN_GROUPS, check_groups, groups_of_axes
 from temperance.inputs.labels import Names, check_class, check_classes, check_labels
 from temperance.inputs.validation import (
@@ -32,6 +33,7 @@ from temperance.inputs.validation import (
     check_number,
     check_sample_weight,
     doubtful_columns,
+    warn_of_small_weights,
 )
 
 
@@ -102,6 +104,8 @@ class LabelledRows:
         logits with more than two, unless the caller names others.
     by : array of shape (N,), or None
         The values by which rows are scored separately.
+    copies : array of shape (N,), or None
+        Without groups, the set of copies that each row belongs to, if rows are copies.
     dim : int or None
         The axis of the classes in the given logits, if it is not the last.
 
@@ -121,6 +125,7 @@ class LabelledRows:
     by: NDArray[Any] | None = None
     dim: int | None = None
     positive: int | None = None
+    copies: NDArray[np.intp] | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -134,12 +139,24 @@ class LabelledRows:
             weights=None if self.weights is None else self.weights[rows],
             groups=None if self.groups is None else self.groups[rows],
             by=None if self.by is None else self.by[rows],
+            copies=None if self.copies is None else self.copies[rows],
         )
+
+    def examined(self) -> LabelledRows:
+        """Return the rows with their copies, if they have any, and no groups; they are warned of."""
+        if self.groups is not None:
+            return self
+        return replace(self, copies=find_copies(self.logits, self.labels, _confidence))
+
+    @property
+    def units(self) -> NDArray[np.intp] | None:
+        """The groups, or else the copies: what is independent. A fit has groups, but counts each copy."""
+        return self.copies if self.groups is None else self.groups
 
     @property
     def n_groups(self) -> int | None:
-        """How many groups there are; None if rows are independent."""
-        return None if self.groups is None else int(self.groups.max()) + 1
+        """How many units there are; None if rows are independent."""
+        return None if self.units is None else int(self.units.max()) + 1
 
     def checked(self) -> LogitRows:
         """Return the rows for a fit, checked in one pass over the logits."""
@@ -150,6 +167,12 @@ class LabelledRows:
     def has_masks(self) -> bool:
         """Say whether any logit is -inf; raise if one is not allowed at all."""
         return not bool(np.isfinite(self.checked().mean()).all())
+
+
+def _confidence(logits: NDArray[Any]) -> NDArray[Any]:
+    """Return the largest probability of each row."""
+    confidence: NDArray[Any] = 1 / np.exp(logits - logits.max(axis=1, keepdims=True)).sum(axis=1)
+    return confidence
 
 
 def framework_of(logits: Any) -> str | None:
@@ -222,32 +245,31 @@ def open_labelled(
                 "classes=[...] with the names of all columns if it is one."
             )
     beside = Beside.open(opened, len(values), labels, sample_weight, groups, by, ignore_index=ignore_index)
-    together = beside.groups
-    if beside.kept is not None:
-        values = values[beside.kept]
-        if together is not None:
-            together = check_groups(together, len(values), at_least=1)  # some can be gone
-            together = together if together.any() else None
+    values = values if beside.kept is None else values[beside.kept]
     n_rows, n_classes = values.shape
     columns = check_labels(beside.labels, n_rows, n_classes, names)
-    weights = check_sample_weight(beside.weights, n_rows)
+    if beside.weights is not None:
+        warn_of_small_weights(float(beside.weights.sum()), n_rows)
+    # Of several groups, one can be left.
+    together = None if beside.groups is None or not beside.groups.any() else beside.groups
     as_text = None if names is None or positions else tuple(map(str, names))
     at = None if opened.dim == len(opened.shape) - 1 else opened.dim
     event = None if positive is None else check_class("positive", positive, names, n_classes)
-    return LabelledRows(values, columns, weights, as_text, positions, together, beside.by, at, event)
+    return LabelledRows(values, columns, beside.weights, as_text, positions, together, beside.by, at, event)
 
 
 @dataclass(frozen=True, eq=False)
 class Beside:
-    """What a caller hands over beside scores, one value per row that is not to be ignored."""
+    """What a caller hands over beside scores, one value per row that is not ignored and has a weight."""
 
-    labels: NDArray[Any]
-    weights: NDArray[Any] | None
+    labels: Any
+    """An array; None if rows have no labels."""
+    weights: NDArray[np.float64] | None
     groups: NDArray[np.intp] | None
     by: NDArray[Any] | None
     """The values by which rows are scored separately."""
     kept: NDArray[np.intp] | None = None
-    """The rows that are not to be ignored; None if these are all."""
+    """The rows that count; None if these are all."""
 
     @classmethod
     def open(
@@ -264,8 +286,8 @@ class Beside:
     ) -> Beside:
         """Open what has the shape of the scores without their classes; `opened` is None for (N, K) and (N,).
 
-        Groups and the values of `by` can also be given per image or text, for all of its rows. Without
-        labels, no row is ignored.
+        This is where rows of weight 0 and rows to be ignored are dropped. Groups and the values of `by` can
+        also be given per image or text, for all of its rows. Without labels, no row is ignored.
         """
 
         def one_per_row(values: Any, name: str) -> Any:
@@ -286,16 +308,24 @@ class Beside:
             together = check_groups(one_per_row(groups, "groups"), n_rows, at_least=min_groups)
         elif opened is not None and opened.dim:
             together = groups_of_axes(opened.leading, at_least=min_groups)
-        beside = cls(given, weights, together, one_per_row(by, "by"))
-        if ignore_index is None or given is None or len(given) != n_rows:
-            return beside
-        kept = rows_to_keep(given, ignore_index)
-        return beside if kept.size == n_rows else replace(beside.take(kept), kept=kept)
+        beside, kept = cls(given, weights, together, one_per_row(by, "by")), np.arange(n_rows)
+        if any(one is not None and np.shape(one)[:1] != (n_rows,) for one in (given, beside.by)):
+            return beside  # their own checks raise the error
+        if ignore_index is not None and given is not None:
+            kept = rows_to_keep(given, ignore_index)
+            beside = beside.take(kept)
+        beside = replace(beside, weights=check_sample_weight(beside.weights, len(kept)))
+        if beside.weights is not None and not beside.weights.all():
+            counted = np.flatnonzero(beside.weights)
+            kept, beside = kept[counted], beside.take(counted)
+        return beside if len(kept) == n_rows else replace(beside, kept=kept)
 
     def take(self, rows: NDArray[Any]) -> Beside:
-        """Return the values of some rows."""
-        found = self.weights, self.groups, self.by
-        return Beside(self.labels[rows], *(None if one is None else one[rows] for one in found))
+        """Return the values of some rows, with their groups numbered from 0."""
+        found = (None if one is None else one[rows] for one in (self.labels, self.weights, self.by))
+        labels, weights, by = found
+        together = None if self.groups is None else np.unique(self.groups[rows], return_inverse=True)[1]
+        return Beside(labels, weights, together, by)
 
 
 def names_of(logits: Any, classes: Any, n_classes: int) -> Names | None:

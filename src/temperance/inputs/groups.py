@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.errors import InputError
+from temperance.errors import InputError, InputWarning, warn_user
 
 MIN_GROUPS = 2
 MAX_VALUES = 1000  # of rows that are scored separately: a table that nobody reads has more
@@ -37,6 +37,23 @@ def check_groups(groups: Any, n_rows: int, *, at_least: int = MIN_GROUPS) -> NDA
             "if the rows are independent."
         )
     return codes
+
+
+def warn_of_shared_groups(fitted: Any, judged: Any) -> None:
+    """Warn if rows of a fit and rows to judge it by have ids in common; numbers can be counted in each."""
+    ids = [set() if one is None else _texts(one) for one in (fitted, judged)]
+    if shared := ids[0] & ids[1]:
+        warn_user(
+            InputWarning(
+                f"groups of the test rows must be new; found {len(shared):,} of {len(ids[1]):,} ids among "
+                f"those of the validation rows, such as {min(shared)!r}.",
+                "Scores are then about groups that the fit has seen: leave them out of one of the sets.",
+            )
+        )
+
+
+def _texts(ids: Any) -> set[str]:
+    return {one for one in np.asarray(ids).ravel().tolist() if isinstance(one, str)}
 
 
 def check_by(by: Any, n_rows: int) -> tuple[list[str], NDArray[np.intp]]:

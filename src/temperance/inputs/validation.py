@@ -252,6 +252,14 @@ def check_priors(priors: ArrayLike, n_classes: int) -> NDArray[np.float64]:
     return values / total
 
 
+def warn_of_small_weights(total: float, n_rows: int) -> None:
+    """Warn if the weights of the rows of a fit make it count fewer than half of them."""
+    if total < n_rows / 2:
+        fact = f"in a fit, a weight of k counts as k rows; found {n_rows:,} rows that count as {total:.3g}."
+        advice = "Pass sample_weight / sample_weight.mean(), unless the rows are worth so few."
+        warn_user(InputWarning(fact, advice))
+
+
 def check_sample_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64] | None:
     """Return the weights as float64, or None if there are none."""
     if sample_weight is None:

@@ -143,7 +143,7 @@ class Finding:
         ends = gap.value, gap.high, gap.low  # no class has a frequency below 0
         ratio = Estimate(*(float(np.maximum(0.0, 1 - end / mean)) if mean > 0 else np.nan for end in ends))
         if event is None:
-            gap = _confidence_gap(rows)
+            gap = rows.gap(CONFIDENCE)
         else:
             slope = cox_of(p, outcome, of_class.weight, of_class.groups, CONFIDENCE).slope
             if not np.isfinite(slope.high - slope.low):  # rows of a single group
@@ -376,13 +376,6 @@ def _gap(rows: Predictions) -> Estimate:
     p, wrong = rows.probs[:, 1].astype(np.float64), rows.pseudo_error
     pseudo = p - wrong.labels, wrong.weight
     return mean_interval(p - rows.labels, rows.weight, CONFIDENCE, -1.0, 1.0, pseudo, rows.groups)
-
-
-def _confidence_gap(rows: Predictions) -> Estimate:
-    """Return confidence minus accuracy."""
-    wrong = rows.pseudo_error
-    pseudo = -wrong.residual, wrong.weight
-    return mean_interval(-rows.residual, rows.weight, CONFIDENCE, -1.0, 1.0, pseudo, rows.groups)
 
 
 def _chance(rows: Predictions) -> float:

@@ -452,7 +452,7 @@ def smooth_ece(rows: Predictions) -> float:
 @Metric(
     label="overconfidence",
     help="mean confidence minus accuracy",
-    estimate=_estimated_mean(lambda rows: -rows.residual, -1, 1),
+    estimate=lambda rows, _, level: rows.gap(level),
     interval="skewness",
     range=(-1, 1),
     best="zero",

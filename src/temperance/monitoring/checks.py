@@ -16,11 +16,10 @@ from markupsafe import escape
 from numpy.typing import NDArray
 
 from temperance.calibrators.estimator import model_of
-from temperance.calibrators.fit_record import is_fitted_on
+from temperance.calibrators.fit_record import warn_if_fitted_on
 from temperance.core.arrays import Indices, Vector
 from temperance.core.blocks import BFloat16, read_blocks
 from temperance.core.logit_rows import LogitRows
-from temperance.core.objective import FitData
 from temperance.errors import InputError, InputWarning, Remedy, warn_user
 from temperance.files import utc_now
 from temperance.formulas.model import (
@@ -33,7 +32,7 @@ from temperance.formulas.model import (
 )
 from temperance.inputs.containers import Beside, names_of, open_logits
 from temperance.inputs.labels import Names, check_class, check_labels, class_in_words
-from temperance.inputs.validation import check_number, check_sample_weight
+from temperance.inputs.validation import check_number
 from temperance.metrics.by_group import CalibrationByGroup, calibration_by_group
 from temperance.metrics.finding import Finding
 from temperance.metrics.predictions import Predictions, judged_class
@@ -362,16 +361,7 @@ def check(
         values = values[beside.kept]
     n_rows, n_classes = values.shape
     columns = None if labels is None else check_labels(beside.labels, n_rows, n_classes, names)
-    weights, together = check_sample_weight(beside.weights, n_rows), beside.groups
-    values_of = beside.by
-    if weights is not None and not weights.all():  # rows without weight do not count
-        kept = np.flatnonzero(weights)
-        values, weights = values[kept], weights[kept]
-        columns, together, values_of = (
-            None if of_rows is None else of_rows[kept] for of_rows in (columns, together, values_of)
-        )
-    if together is not None:  # a group can be ignored as a whole
-        together = np.unique(together, return_inverse=True)[1]
+    weights, together, values_of = beside.weights, beside.groups, beside.by
     _warn_of_rows(model, values, columns, together)
 
     probs = apply_to_rows(model, "predict_proba", values)
@@ -462,9 +452,9 @@ def _warn_of_rows(
         fact = f"the rows of the fit were in {model.n_groups:,} groups; found rows without groups."
         advice = "If these rows belong together too, chance is larger than the check assumes: pass groups."
         warn_user(InputWarning(fact, advice, Remedy("groups", (None,))))
-    if columns is not None and is_fitted_on(model, FitData(LogitRows(values, columns), None)):
-        fact = "check needs rows that the fit has not seen; found the rows of the fit."
-        warn_user(InputWarning(fact, "A fit describes its own rows best: pass other rows."))
+    if columns is not None:
+        rows = LogitRows(values, columns)
+        warn_if_fitted_on(model, rows, "check", "A fit describes its own rows best")
 
 
 def _digest_of_rows(values: NDArray[Any] | BFloat16) -> str:

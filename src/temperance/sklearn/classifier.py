@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from copy import deepcopy
 from types import MappingProxyType
 from typing import Any, Self
@@ -22,7 +23,7 @@ from temperance.calibrators import Calibrator
 from temperance.calibrators.external_methods import find_method, fit
 from temperance.calibrators.fit_record import record_source
 from temperance.core.arrays import Indices, Vector
-from temperance.errors import InputError, excerpt
+from temperance.errors import InputError, InputWarning, excerpt
 from temperance.formulas.fit_record import FittedOn
 from temperance.inputs.containers import as_numpy, is_tensor, wrap_like
 from temperance.inputs.groups import check_groups
@@ -297,7 +298,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         shares = (1.0 if weights is None else weights[rows]) / np.bincount(rows)[rows]
         shares = None if (shares == 1).all() else shares
         together = None if groups is None or len(np.unique(groups[rows])) < 2 else groups[rows]
-        fit(self.calibrator_, logits, labels[rows], shares, groups=together)
+        with warnings.catch_warnings():
+            if len(np.unique(rows)) < len(rows):  # the copies and their weights are ours
+                warnings.simplefilter("ignore", InputWarning)
+            fit(self.calibrator_, logits, labels[rows], shares, groups=together)
         if isinstance(self.calibrator_, Calibrator):  # it has only seen logits
             floor = float(np.exp(self.log_floor_))
             fitted_on = FittedOn("probabilities", floor) if by_probability else FittedOn("logits")
