@@ -66,8 +66,7 @@ from temperance.core.arrays import Floats, Indices, Vector
 from temperance.errors import InputError
 from temperance.formulas.automation import Automation, ErrorCurve, check_costs, least_cost
 from temperance.formulas.model import Model, apply_to_rows
-from temperance.inputs.containers import names_of
-from temperance.inputs.labels import Names, check_class
+from temperance.inputs.names import Names
 from temperance.inputs.probabilities import MIN_FLOOR
 from temperance.inputs.validation import check_number
 from temperance.metrics.intervals import Estimate, mean_interval
@@ -166,12 +165,12 @@ def automate(
         ignore_index=ignore_index,
         groups=groups,
         min_groups=1,
+        positive=positive,
     )
-    names = names_of(probs, classes, rows.probs.shape[1])
-    if positive is None:
-        column, score, wrong = None, rows.confidence, 1 - rows.correct
+    column, names = rows.positive, rows.names
+    if column is None:
+        score, wrong = rows.confidence, 1 - rows.correct
     else:
-        column = check_class("positive", positive, names, rows.probs.shape[1])
         score, wrong = rows.probs[:, column], (rows.labels != column).astype(np.float64)
     # Of a rare class there are few rows to decide on.
     expected = None if positive is None else min(max(1.0, float(score.sum(dtype=np.float64))), len(score))

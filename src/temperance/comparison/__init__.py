@@ -34,7 +34,8 @@ from temperance.comparison.verdict import Verdict
 from temperance.core.arrays import Indices, Vector
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError, InputWarning
-from temperance.inputs.containers import LabelledRows, check_column_names, column_names, open_labelled
+from temperance.inputs.containers import LabelledRows, open_labelled
+from temperance.inputs.names import check_columns_of, choose_columns, column_names
 from temperance.inputs.validation import check_number, warn_of_probabilities
 from temperance.metrics.bootstrap import DRAWS
 from temperance.metrics.decomposition import random_folds
@@ -148,6 +149,7 @@ def compare(
         "classes": classes, "positions": positions, "dim": dim, "ignore_index": ignore_index
     }  # fmt: skip
     own_by = by if test_labels is None else None
+    val_logits, test_logits = (choose_columns(rows, classes) for rows in (val_logits, test_logits))
     val = open_labelled(val_logits, val_labels, sample_weight, groups=groups, by=own_by, **reading)
     test, fold, evaluated_on = val, None, "the test set"
     if test_labels is not None:
@@ -194,10 +196,10 @@ def _with_curve(comparison: Comparison, progress: Progress) -> Comparison:
 
 def _check_test(val: LabelledRows, val_logits: Any, test: LabelledRows, test_logits: Any) -> None:
     """Raise unless the test rows have the classes of the validation rows and differ from these rows."""
-    names = column_names(val_logits)
-    if names is not None and not val.positions:
+    if not val.positions:
         columns = "val_logits.column_names" if hasattr(val_logits, "column_names") else "val_logits.columns"
-        check_column_names(names, test_logits, argument="test_logits", names=columns)
+        says = {"argument": "test_logits", "expression": columns}
+        check_columns_of(test_logits, column_names(val_logits), val.logits.shape[1], **says)
     if test.logits.shape[1] != val.logits.shape[1] and not val.positions:
         raise InputError(
             "val_logits and test_logits must have the same classes, one column each; found "

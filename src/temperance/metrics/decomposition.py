@@ -49,7 +49,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.core.arrays import Indices, Vector
-from temperance.inputs.labels import Names
+from temperance.inputs.names import Names
 from temperance.inputs.validation import check_choice, random_generator
 from temperance.metrics.intervals import Estimate, PseudoRow, mean_interval, spread
 from temperance.metrics.predictions import Predictions, check_integer, check_rows

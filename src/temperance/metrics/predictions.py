@@ -33,12 +33,12 @@ from temperance.core.blocks import block_rows, row_slices
 from temperance.inputs.containers import (
     Beside,
     as_numpy,
-    names_of,
     numbers_of,
     open_logits,
 )
 from temperance.inputs.groups import MIN_GROUPS, check_groups
-from temperance.inputs.labels import Names, check_class, check_labels
+from temperance.inputs.labels import check_labels
+from temperance.inputs.names import Names, check_class, choose_columns, names_of
 from temperance.inputs.probabilities import check_probabilities
 from temperance.inputs.validation import check_number, check_sample_weight
 from temperance.metrics.intervals import Units
@@ -213,6 +213,7 @@ def check_rows(
     Labels and `positive` can be class names, given as `classes` or as the columns of a data frame. Groups are
     numbered from 0 without gaps; without them, arrays with more axes are grouped along their first axis.
     """
+    probs = choose_columns(probs, classes)
     array, opened = as_numpy(numbers_of(probs)), None
     if array.ndim > 2 or dim not in (-1, array.ndim - 1):
         opened = open_logits(array, dim)

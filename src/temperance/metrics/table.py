@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.core.arrays import Vector
-from temperance.inputs.labels import Names
+from temperance.inputs.names import Names
 from temperance.metrics.bins import Reliability, bin_rows, check_bins, classwise_error, debiased
 from temperance.metrics.intervals import Estimate, influence_interval, mean_interval, proportion_interval
 from temperance.metrics.predictions import Predictions, check_rows, risk_curve
