@@ -46,6 +46,7 @@ from temperance.formulas.model import (
     logits_for,
 )
 from temperance.inputs.containers import as_numpy, framework_of, open_labelled
+from temperance.inputs.labels import check_label_counts
 from temperance.inputs.names import (
     check_class,
     check_columns_of,
@@ -272,6 +273,9 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
             renormalised=renormalise or None,
         )
         data.positions = positions
+        if data.in_memory and not positions:  # of a Dask collection, the record of the fit counts the labels
+            counts = np.bincount(data.rows.labels, data.weights, data.n_classes)
+            check_label_counts("fit", counts, class_names)
         column = None if positive is None else check_class("positive", positive, class_names, data.n_classes)
         for name in list(vars(self)):
             if name.endswith("_"):

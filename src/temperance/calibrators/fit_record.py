@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from scipy.special import softmax
 
 from temperance import __version__
 from temperance.core.arrays import AnyArray, Floats, Matrix, Vector
@@ -21,15 +22,18 @@ from temperance.core.design_effect import effective_rows
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import FitData, Samples
 from temperance.core.quantiles import SLACK
+from temperance.errors import InputWarning, warn_user
 from temperance.files import utc_now
 from temperance.formulas.fit_record import BASELINE_SHARES, Baseline, FitRecord, FittedOn
 from temperance.formulas.model import Model
+from temperance.inputs.labels import check_label_counts
 from temperance.inputs.validation import warn_of_probabilities
 
 # Rows that the digest and the baseline are computed from, and how many logits they have at most.
 HASHED_ROWS, HASHED_LOGITS = 4096, 1 << 18
 BASELINE_ROWS, MIN_BASELINE_ROWS, BASELINE_LOGITS = 4096, 1024, 1 << 20
 EVALUATED_LOGITS = 1 << 18  # at a time: three arrays of 2 MB in float64
+MIN_OTHERS, CHANCE = 20, 1.645  # labels of other classes than the first; of a normal number, its 95% quantile
 TIE = 1e-6  # relative: what rounding moves a probability by
 
 
@@ -49,6 +53,10 @@ def record_fit(
     (counts, class_counts), ((labels, logits), predictions) = data.survey(_label_counts, samples)
     if not data.in_memory:  # in memory, this was checked before the fit
         warn_of_probabilities(logits)
+        check_label_counts("fit", class_counts, class_names)
+    if not data.positions and predictions[4].any() and not _agree(labels, logits):
+        fact = "The labels agree with the logits no better than chance."
+        warn_user(InputWarning(fact, "Check that labels and columns match, and labels and rows."))
     baseline, n_groups, design_effect = _baseline(data.n_classes, *predictions), None, None
     if data.groups is not None:
         _, confidence, _, _, right, weights = data.total(partial(_evaluate, model))
@@ -70,6 +78,23 @@ def record_fit(
     return replace(
         model, class_counts=class_counts, n_groups=n_groups, design_effect=design_effect, record=record
     )
+
+
+def _agree(labels: AnyArray, logits: Matrix) -> bool:
+    """Say whether probabilities are higher for the labels than for other labels as frequent; if rows are few.
+
+    The sum over rows of p_y - sum_k f_k p_k, with p less its mean and f the frequencies, is about normal where
+    labels are permuted.
+    """
+    n_rows, n_classes = logits.shape
+    counts = np.bincount(labels, minlength=n_classes)
+    if n_rows - counts.max() < MIN_OTHERS:
+        return True
+    with np.errstate(invalid="ignore", over="ignore"):
+        probs = softmax(logits, axis=1)
+    centred = probs - probs.mean(axis=0)
+    excess = centred[np.arange(n_rows), labels] - centred @ (counts / n_rows)
+    return not float(excess.sum()) < CHANCE * float(np.sqrt(excess @ excess))
 
 
 def is_fitted_on(model: Model, data: FitData) -> bool:

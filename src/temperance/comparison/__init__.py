@@ -35,6 +35,7 @@ from temperance.core.arrays import Indices, Vector
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError, InputWarning
 from temperance.inputs.containers import LabelledRows, open_labelled
+from temperance.inputs.labels import check_label_counts
 from temperance.inputs.names import check_columns_of, choose_columns, column_names
 from temperance.inputs.validation import check_number, warn_of_probabilities
 from temperance.metrics.bootstrap import DRAWS
@@ -53,6 +54,7 @@ __all__ = [
 ]
 
 
+DEFAULT_FOLDS = 5
 ALL = "all"  # the methods of the package
 
 
@@ -71,7 +73,7 @@ def compare(
     classes: Sequence[str] | Sequence[int] | None = None,
     dim: int = -1,
     ignore_index: int | None = None,
-    folds: int = 5,
+    folds: int = DEFAULT_FOLDS,
     bins: int = 15,
     confidence: float = 0.95,
     draws: int = DRAWS,
@@ -159,11 +161,18 @@ def compare(
         raise InputError("test_groups must come with test_logits, which are missing. Pass groups.")
     else:
         n_rows = len(val)
+        if n_rows < min(DEFAULT_FOLDS, folds):
+            raise InputError(
+                f"compare needs at least {DEFAULT_FOLDS} labelled rows, or a test set; found {n_rows}. Pass more."
+            )
         wanted = f"from 2 to the number of rows, {n_rows}"
         check_number("folds", folds, wanted, lambda folds: 2 <= folds <= n_rows, whole=True)
         folds = min(folds, val.n_groups or n_rows)
         fold = random_folds(len(val), folds, np.random.default_rng(random_state), val.groups)
         evaluated_on = f"{folds}-fold cross-validation"
+    for rows in () if positions else (val, test):
+        counts = np.bincount(rows.labels, rows.weights, rows.logits.shape[1])
+        check_label_counts("compare", counts, rows.class_names)
     if not warn_of_probabilities(val.logits):
         warn_of_probabilities(test.logits)
     masked = val.has_masks() | (test is not val and test.has_masks())  # invalid logits raise here

@@ -60,7 +60,9 @@ def fit_method(method: Method, rows: LabelledRows, held: NDArray[np.bool_] | Non
     """Fit a method to all rows that are not held out."""
     calibrator = method()
     logits = rows.logits if method.is_ours else widened(rows.logits)
-    groups = rows.groups
+    groups, labels = rows.groups, rows.labels if held is None else rows.labels[~held]
+    if not rows.positions and not np.ptp(labels):
+        return None  # a fit refuses labels of one class: these rows leave the predictions as they are
     if groups is not None and np.ptp(groups if held is None else groups[~held]) == 0:
         groups = None  # one group is all there is: nothing tells how much its rows resemble each other
     if held is None:

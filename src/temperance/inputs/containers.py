@@ -32,6 +32,7 @@ from temperance.inputs.validation import (
     check_number,
     check_sample_weight,
     doubtful_columns,
+    is_missing,
 )
 
 
@@ -327,9 +328,12 @@ def as_numpy(values: Any, wanted: str = "labels and weights must be one per row"
             "impossible class: logits.filled(-np.inf)."
         )
     try:
-        return np.asarray(values)
+        array = np.asarray(values)
     except ValueError:
         raise InputError(f"{wanted}; found lists of different lengths.") from None
+    if array.dtype.kind == "U" and isinstance(values, (list, tuple)) and any(map(is_missing, values)):
+        return np.array(values, object)  # NumPy would write nan as text
+    return array
 
 
 def _is_tensor(values: Any) -> bool:

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temperance.errors import InputError, Remedy, excerpt, listed
+from temperance.errors import InputError, InputWarning, Remedy, excerpt, listed, warn_user
 from temperance.inputs.names import Names, looked_up, resolve
+from temperance.inputs.validation import missing_rows
 
+ROWS_PER_CLASS = 20  # on average: of a class that rows like these have, some are labelled
 MAX_INDEX = 2**53  # of a class; above it a float is not an exact integer
 MARK_CLASSES = ("incorrect", "correct")
 """The classes of answers that were marked."""
@@ -62,6 +64,21 @@ def check_labels(
     raise InputError(fact, rows=unknown, advice=advice)
 
 
+def check_label_counts(what: str, counts: NDArray[Any], names: Names | None) -> None:
+    """Raise if a fit has labels of one class only; warn of a class without labels where rows are many."""
+    total, known = float(counts.sum()), range(len(counts)) if names is None else names
+    absent = [name for name, count in zip(known, counts, strict=True) if not count]
+    if len(absent) == len(counts) - 1:
+        only = known[int(np.argmax(counts))]
+        raise InputError(
+            f"{what} needs labels of at least two classes; found only {only!r}. Add rows of another class. "
+            "Rows of one class can be evaluated and checked."
+        )
+    if absent and total >= ROWS_PER_CLASS * len(counts):
+        fact = f"so many rows should have labels of every class; found none of {listed(absent)}."
+        warn_user(InputWarning(fact, "Add such rows, or drop the column of a class that does not occur."))
+
+
 def from_marks(labels: NDArray[Any]) -> NDArray[Any]:
     """Return 1 where an answer was marked as correct, right, yes or true, and 0 for the opposites.
 
@@ -103,10 +120,7 @@ def _without_objects(array: NDArray[Any]) -> NDArray[Any]:
 
     Raise if one of them is missing, or NaN.
     """
-    if array.dtype.kind == "f":
-        missing = np.flatnonzero(np.isnan(array))
-    else:
-        missing = np.array([row for row, label in enumerate(array) if _is_missing(label)], np.intp)
+    missing = missing_rows(array)
     if missing.size:
         raise InputError(
             "every row must have a label; found missing ones", rows=missing, advice="Drop these rows."
@@ -118,12 +132,6 @@ def _without_objects(array: NDArray[Any]) -> NDArray[Any]:
             except OverflowError:  # too large to be the index of a column
                 break
     return array
-
-
-def _is_missing(label: object) -> bool:
-    if label is None or (isinstance(label, float) and label != label):
-        return True
-    return type(label).__name__ in ("NAType", "NaTType")  # pandas types; pandas might not be installed
 
 
 def _outside(array: NDArray[Any], outside: NDArray[np.intp], n_classes: int, wanted: str) -> InputError:

@@ -163,7 +163,7 @@ class Finding:
             too_extreme=slope.value < 1 if slope.value == slope.value else test.too_extreme,
             impossible=test.impossible,
         )
-        error = float(np.sqrt(chance * (1 - chance) * judged.units.one_row))
+        error = float(np.sqrt(max(chance * (1 - chance), 0.0) * judged.units.one_row))
         below_chance = not rows.positions and accuracy < chance - _BELOW_CHANCE * error
         is_reversed = below_chance or slope.high < 0
         return replace(found, state=_state(found, is_reversed, 2 * test.largest_p < LEVEL))

@@ -99,6 +99,11 @@ class Metric:
         def decorate(of_checked: Callable[[*_Checked], float]) -> Callable[_Parameters, float]:
             @wraps(of_checked)
             def score(*given: _Parameters.args, **options: _Parameters.kwargs) -> float:
+                try:
+                    signature.bind(*given, **options)
+                except TypeError as error:  # which would name `check`
+                    message = f"{score.__name__} takes probs and labels, and others by name: {error}"
+                    raise TypeError(message) from None
                 return of_checked(*check(*given, **options))
 
             about, returns, rest = (inspect.getdoc(of_checked) or "").partition("Returns\n-------\n")

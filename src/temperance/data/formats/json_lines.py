@@ -29,6 +29,7 @@ from temperance.data.formats.compression import open_bytes
 from temperance.data.lazy_array import TEXT, LazyArray, RecordArray, UnreadableArray
 from temperance.data.read_options import ReadOptions
 from temperance.errors import InputError, Remedy, excerpt, file_error, listed
+from temperance.json_fields import unique_fields
 
 _OTHER_LABELS = {str: "the name of a class", bool: "true or false"}
 """Labels that are not numbers, by type. A file has labels of one type only."""
@@ -73,7 +74,9 @@ def first_record(path: Path) -> Record:
 
 def _parsed(path: Path, number: int, line: bytes) -> dict[str, Any]:
     try:
-        content = json.loads(line)
+        content = json.loads(line, object_pairs_hook=unique_fields)
+    except InputError as error:
+        raise file_error(path, f"line {number}: {error}. Keep one of them.") from None
     except (ValueError, RecursionError):  # not UTF-8, not JSON, nested too deeply
         content = None
     if isinstance(content, dict):
