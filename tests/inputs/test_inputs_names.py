@@ -70,7 +70,9 @@ def test_a_whole_number_is_a_column_only_where_it_cannot_be_a_name():
     with pytest.raises(InputError, match="positive must be one of '3', '5', '7'; found 1"):
         check_class("positive", 1, ("3", "5", "7"), 3)
     for names in (("1", "01", "x"), ("1", "2", "x")):
-        with pytest.raises(InputError, match="positive must be text where .* two of the classes .*; found 1"):
+        with pytest.raises(
+            InputError, match=r"positive must be text where .* two of the classes .*; found 1"
+        ):
             check_class("positive", 1, names, 3)
     with pytest.raises(InputError, match="a column from 0 to 2 where columns have no names; found 'cat'"):
         check_class("positive", "cat", None, 3)

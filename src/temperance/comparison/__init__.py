@@ -163,7 +163,7 @@ def compare(
         n_rows = len(val)
         if n_rows < min(DEFAULT_FOLDS, folds):
             raise InputError(
-                f"compare needs at least {DEFAULT_FOLDS} labelled rows, or a test set; found {n_rows}. Pass more."
+                f"compare needs {DEFAULT_FOLDS} labelled rows, or a test set; found {n_rows} rows. Pass more."
             )
         wanted = f"from 2 to the number of rows, {n_rows}"
         check_number("folds", folds, wanted, lambda folds: 2 <= folds <= n_rows, whole=True)

@@ -136,7 +136,7 @@ def warn_of_probabilities(values: NDArray[Any] | BFloat16, *, refuse: bool = Fal
 
 
 def is_missing(value: object) -> bool:
-    """Say whether a label or an id is missing: None, NaN, or a missing value of pandas, if it is installed."""
+    """Say whether a label or an id is missing: None, NaN, or a missing value of pandas."""
     if value is None or (isinstance(value, (float, np.floating)) and value != value):
         return True
     return type(value).__name__ in ("NAType", "NaTType")
