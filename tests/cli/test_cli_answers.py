@@ -182,3 +182,19 @@ def test_a_wrong_file_name_is_reported_before_scipy_is_imported(words, folder):
 def test_a_name_in_the_folder_that_was_probably_meant(run, files):
     run("evaluate", "tets.npz").failed(2, "there is no such file. Did you mean 'test.npz'?")
     run("evaluate", "other.npz").failed(2, "there is no such file. Check its name and folder.")
+
+
+def test_a_quiet_comparison_prints_the_answer(run, files):
+    words = ("compare", "val.npz", "-m", "ts", "--draws", 5)
+    told = run(*words, "-q").succeeded().out
+    assert told.startswith("Calibrate with ts.")
+    assert run(*words).out.startswith(told)
+
+
+def test_an_invalid_date_is_blamed_where_another_library_fails_first(monkeypatch):
+    from temperance.cli.program import _explain
+
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "nan")
+    message, code = _explain(ValueError("invalid literal for int() with base 10: 'nan'"))
+    assert message.startswith("the environment variable SOURCE_DATE_EPOCH must be a number of seconds")
+    assert code == 2

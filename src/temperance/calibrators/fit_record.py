@@ -81,10 +81,10 @@ def record_fit(
 
 
 def _agree(labels: AnyArray, logits: Matrix) -> bool:
-    """Say whether probabilities are higher for the labels than for permuted ones, or rows are too few to tell.
+    """Say whether probabilities are higher for the labels than for permuted ones, or rows are too few.
 
-    The sum over rows of p_y - sum_k f_k p_k, with p less its mean and f the frequencies of the labels, is about
-    normal with mean 0 where labels are permuted.
+    The sum over rows of p_y - sum_k f_k p_k, with p less its mean and f the frequencies of the labels, is
+    about normal with mean 0 where labels are permuted.
     """
     n_rows, n_classes = logits.shape
     counts = np.bincount(labels, minlength=n_classes)

@@ -141,8 +141,8 @@ def _warn_of_unknown(fitted: LabelFrequencies) -> None:
     if not fitted.is_known.all():
         unknown = _named(np.flatnonzero(~fitted.is_known))
         message = (
-            f"{unknown} had fewer than {MIN_COUNT:.0f} labels at fit, so adapt cannot know the frequency there "
-            "and leaves it unchanged. Fit again with more such labels."
+            f"{unknown} had fewer than {MIN_COUNT:.0f} labels at fit, so adapt cannot know the frequency "
+            "there and leaves it unchanged. Fit again with more such labels."
         )
         warn_user(UserWarning(message))
 
