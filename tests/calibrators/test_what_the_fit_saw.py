@@ -62,7 +62,7 @@ def test_labels_of_one_class_are_refused_by_a_fit_and_read_by_scores_and_checks(
     with pytest.raises(InputError, match=f"fit {words} 0"):
         make_calibrator(key).fit(BINARY.logits, BINARY.labels, weights)
     cal = make_calibrator(key).fit(BINARY.logits, BINARY.labels)
-    assert monitoring.check(cal, NEW.logits[new], NEW.labels[new]).n_rows == new.sum()
+    assert monitoring.check(cal, NEW.logits[new], NEW.labels[new]).rows == new.sum()
     found = metrics.evaluate(cal.predict_proba(NEW.logits[new]), NEW.labels[new], draws=5)
     assert found.n_rows == new.sum()
 
