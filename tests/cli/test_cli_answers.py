@@ -185,7 +185,7 @@ def test_a_name_in_the_folder_that_was_probably_meant(run, files):
 
 
 def test_a_quiet_comparison_prints_the_answer(run, files):
-    words = ("compare", "val.npz", "-m", "ts", "--draws", 5)
+    words = ("compare", "val.npz", "-m", "ts")
     told = run(*words, "-q").succeeded().out
     assert told.startswith("Calibrate with ts.")
     assert run(*words).out.startswith(told)

@@ -117,7 +117,7 @@ def test_classes_select_the_columns_of_a_frame_as_of_a_file(library, order, cal,
     assert result.class_names == tuple(order)
     FRAME.assign(label=WORDS).to_csv(tmp_path / "rows.csv", index=False)
     rows = open_rows(tmp_path / "rows.csv", kind="logits", classes=order)
-    of_file = TemperatureScaling().fit(rows.logits(), rows.named_labels, classes=rows.class_names)
+    of_file = TemperatureScaling().fit(rows.logits(), rows.named(rows.labels), classes=rows.class_names)
     assert of_file.temperature_ == pytest.approx(chosen.temperature_, rel=1e-9)
 
 
@@ -178,7 +178,9 @@ def test_a_frame_is_read_as_the_same_rows_in_a_file(tmp_path):
     assert metrics.accuracy(probs, y) == model.score(X, y)
     probs.assign(label=y).to_csv(tmp_path / "rows.csv", index=False)
     rows = open_rows(tmp_path / "rows.csv", kind="probs")
-    assert metrics.accuracy(rows.array(), rows.named_labels, classes=rows.class_names) == model.score(X, y)
+    assert metrics.accuracy(rows.array(), rows.named(rows.labels), classes=rows.class_names) == model.score(
+        X, y
+    )
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

@@ -287,7 +287,7 @@ COMMANDS = {
     "fit": ("fit", "{rows}", "-m", "ts", "-o", "{out}"),
     "apply": ("apply", "{cal}", "{rows}", "-o", "{out}"),
     "evaluate": ("evaluate", "{rows}", "-c", "{cal}", "--draws", "2", "--positive", "{positive}"),
-    "compare": ("compare", "{rows}", "-m", "ts", "--draws", "2"),
+    "compare": ("compare", "{rows}", "-m", "ts"),
     "check": ("check", "{cal}", "{rows}"),
     "automate": ("automate", "{cal}", "{rows}", "--max-error", "0.3", "--positive", "{positive}"),
     "adapt": ("adapt", "{cal}", "{rows}", "-o", "{out}"),
@@ -322,8 +322,8 @@ def written(path, rows):
 @pytest.mark.parametrize("form", IN_FILES)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_same_rows_in_another_file_give_the_same_answer(command, form, suffix, tmp_path, run_command):
-    if (command, form) == ("automate", "groups"):
-        pytest.skip(ELSEWHERE["groups", "automate"])
+    if form == "groups" and command in ("automate", "compare"):
+        pytest.skip("groups change the promise, and the folds")
 
     def answer(rows, name):
         out = tmp_path / (f"{name}.npy" if command == "apply" else f"{name}.json")

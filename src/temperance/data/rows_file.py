@@ -237,11 +237,9 @@ class RowFile:
             return self.options.default_positive
         return check_class("positive", name, names, self.n_classes)
 
-    @property
-    def named_labels(self) -> NDArray[Any] | None:
-        """The labels as the library takes them: class names, if there are any, or columns."""
-        names = self.class_names
-        return self.labels if names is None or self.labels is None else np.array(names)[self.labels]
+    def named(self, columns: Any) -> Any:
+        """Return columns as the library takes them beside `class_names`: as names, if there are any."""
+        return columns if self.class_names is None or columns is None else np.array(self.class_names)[columns]
 
     @property
     def id_column(self) -> str | None:
