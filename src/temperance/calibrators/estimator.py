@@ -78,7 +78,8 @@ def model_of(fitted: Any) -> Model:
 def check_headers(fitted: Any, logits: Any) -> None:
     """Raise if a data frame has other columns than the logits of the fit; positions have no meaning."""
     model, of_fit, found = model_of(fitted), getattr(fitted, "feature_names_in_", None), text_headers(logits)
-    if not model.of_positions and not (found is not None and np.array_equal(found, of_fit)):
+    is_same = found is not None and of_fit is not None and np.array_equal(found, of_fit)
+    if not model.of_positions and not is_same:
         check_columns_of(logits, model.record.class_names, model.n_classes)
 
 
@@ -274,6 +275,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         )
         data.positions = positions
         if data.in_memory and not positions:  # of a Dask collection, the record of the fit counts the labels
+            assert data.rows.labels is not None  # rows of a fit
             counts = np.bincount(data.rows.labels, data.weights, data.n_classes)
             check_label_counts("fit", counts, class_names)
         column = None if positive is None else check_class("positive", positive, class_names, data.n_classes)

@@ -55,8 +55,8 @@ def record_fit(
         warn_of_probabilities(logits)
         check_label_counts("fit", class_counts, class_names)
     if not data.positions and predictions[4].any() and not _agree(labels, logits):
-        fact = "The labels agree with the logits no better than chance."
-        warn_user(InputWarning(fact, "Check that labels and columns match, and labels and rows."))
+        fact = "The labels agree with the logits no better than chance:"
+        warn_user(InputWarning(fact, "check that labels and columns match, and labels and rows."))
     baseline, n_groups, design_effect = _baseline(data.n_classes, *predictions), None, None
     if data.groups is not None:
         _, confidence, _, _, right, weights = data.total(partial(_evaluate, model))

@@ -45,7 +45,7 @@ def resolve(argument: str, given: NDArray[Any], names: Names | None, n_classes: 
     meant: dict[object, list[int]] = {}
     for place, name in enumerate(names or ()):
         meant.setdefault(str(name) if is_text else _whole_number(name), []).append(place)
-    if not is_text and meant.pop(None, None):  # only some names are whole numbers: others can be columns
+    if meant.pop(None, []):  # only some names are whole numbers: others can be columns
         for place in range(n_classes):
             meant[place] = [*{*meant.get(place, ()), place}]
     different, inverse = np.unique(given, return_inverse=True)
@@ -69,10 +69,10 @@ def looked_up(names: Names | None) -> list[int | None]:
     return [] if are_columns else numbers
 
 
-def _whole_number(name: str | int) -> int | None:
+def _whole_number(name: object) -> int | None:
     """Return a name as a whole number, true as 1 and false as 0; None if it is not one."""
     try:
-        number = float({"true": 1, "false": 0}.get(str(name).lower(), name))
+        number = float({"true": 1, "false": 0}.get(str(name).lower(), str(name)))
     except ValueError:
         return None
     return int(number) if number.is_integer() else None
@@ -151,9 +151,9 @@ def column_names(frame: Any) -> Names | None:
 
     Examples
     --------
-    >>> import pandas
-    >>> [column_names(pandas.DataFrame([[0.1, 0.9]], columns=c)) for c in (["prob_a", "prob_b"], [2, 1])]
-    [('a', 'b'), (2, 1)]
+    >>> from types import SimpleNamespace as Frame
+    >>> [column_names(Frame(columns=headers)) for headers in (["prob_a", "prob_b"], [2, 1], [0, 1])]
+    [('a', 'b'), (2, 1), None]
     """
     names = _class_of_each(frame)
     if names is None or names == list(range(len(names))):
