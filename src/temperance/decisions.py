@@ -77,8 +77,7 @@ from temperance.core.arrays import Floats, Indices, Matrix, Vector
 from temperance.errors import InputError, InputWarning, Remedy, percent, warn_user
 from temperance.formulas.automation import Automation, ErrorCurve, check_costs, least_cost
 from temperance.formulas.model import Model, apply_to_rows
-from temperance.inputs.containers import names_of
-from temperance.inputs.labels import Names, check_class, class_in_words
+from temperance.inputs.names import Names, class_in_words
 from temperance.inputs.probabilities import MIN_FLOOR
 from temperance.inputs.validation import check_number
 from temperance.metrics.intervals import Estimate, PseudoRow, mean_interval
@@ -186,13 +185,12 @@ def automate(
         groups=groups,
         min_groups=1,
         examine=True,
+        positive=positive,
     )
-    n_classes = rows.probs.shape[1]
-    names = names_of(probs, classes, n_classes)
+    n_classes, column, names = rows.probs.shape[1], rows.positive, rows.names
     about: dict[str, Any] = {"labels": rows.labels, "weight": rows.weight, "groups": rows.groups}
     promise: dict[str, Any] = {"max_error": float(max_error), "delta": float(delta), "class_names": names}
-    if positive is not None:
-        column = check_class("positive", positive, names, n_classes)
+    if column is not None:
         score, wrong = rows.probs[:, column], (rows.labels != column).astype(np.float64)
         # Of a rare class there are few rows to decide on.
         expected = min(max(1.0, float(score.sum(dtype=np.float64))), len(score))

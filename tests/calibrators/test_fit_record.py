@@ -137,11 +137,12 @@ def test_a_weight_counts_as_the_row_repeated(task):
 def test_rounding_and_the_scale_of_weights_leave_the_baseline_in_its_range(scale, tmp_path):
     rng = np.random.default_rng(0)
     logits = np.zeros((50, 2), np.float32)
-    logits[:, 0] = 1000.0  # confidence 1, entropy 0
+    labels = np.arange(50) % 2
+    logits[np.arange(50), labels] = 1000.0  # confidence 1, entropy 0
     weights = scale * rng.random(50)
     weights[0] *= 1e-200  # so that the squares of ratios overflow or vanish
     with pytest.warns(UserWarning, match="classified correctly"):
-        cal = TemperatureScaling().fit(logits, np.zeros(50, int), weights)
+        cal = TemperatureScaling().fit(logits, labels, weights)
     assert (cal.baseline_.accuracy, cal.baseline_.mean_confidence, cal.baseline_.mean_entropy) == (1, 1, 0)
     assert cal.baseline_.effective_rows == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
     cal.save(tmp_path / "cal.json")

@@ -234,3 +234,19 @@ def test_commands_say_that_rows_are_copies(run, files, task):
         told = run(words[0], "twice.npz", *words[1:])
         assert told.code == 0
         assert "They are copies, since labels of equal rows agree more often" in " ".join(told.err.split())
+
+
+def test_a_quiet_comparison_prints_the_answer(run, files):
+    words = ("compare", "val.npz", "-m", "ts")
+    told = run(*words, "-q").succeeded().out
+    assert told.startswith("Calibrate with ts.")
+    assert run(*words).out.startswith(told)
+
+
+def test_an_invalid_date_is_blamed_where_another_library_fails_first(monkeypatch):
+    from temperance.cli.program import _explain
+
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "nan")
+    message, code = _explain(ValueError("invalid literal for int() with base 10: 'nan'"))
+    assert message.startswith("the environment variable SOURCE_DATE_EPOCH must be a number of seconds")
+    assert code == 2

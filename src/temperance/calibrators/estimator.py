@@ -45,15 +45,16 @@ from temperance.formulas.model import (
     axis_of_classes,
     logits_for,
 )
-from temperance.inputs.containers import (
-    as_numpy,
-    check_column_names,
+from temperance.inputs.containers import as_numpy, framework_of, open_labelled
+from temperance.inputs.labels import check_label_counts
+from temperance.inputs.names import (
+    check_class,
+    check_columns_of,
+    choose_columns,
     column_names,
-    framework_of,
     names_of,
-    open_labelled,
+    text_headers,
 )
-from temperance.inputs.labels import check_class
 from temperance.inputs.probabilities import logits_from_probs, probability_floor
 from temperance.inputs.validation import check_are_logits, check_choice
 
@@ -72,6 +73,14 @@ def model_of(fitted: Any) -> Model:
             "fitted one with temperance.load(path)."
         )
     return model
+
+
+def check_headers(fitted: Any, logits: Any) -> None:
+    """Raise if a data frame has other columns than the logits of the fit; positions have no meaning."""
+    model, of_fit, found = model_of(fitted), getattr(fitted, "feature_names_in_", None), text_headers(logits)
+    is_same = found is not None and of_fit is not None and np.array_equal(found, of_fit)
+    if not model.of_positions and not is_same:
+        check_columns_of(logits, model.record.class_names, model.n_classes)
 
 
 def fitted(place: str) -> Any:
@@ -197,7 +206,8 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
             rows by what they tell about new groups. Logits with more axes have groups without this: the
             entries of their first axis.
         classes : sequence of str or int, optional
-            The names of the columns, in their order.
+            The names of the columns, in their order. Of a data frame with such columns, these are used, in
+            this order.
         dim : int
             The axis of the classes: 1 for the (N, K, H, W) logits of pixels.
         ignore_index : int, optional
@@ -242,7 +252,8 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         """
         self._check_options()
         number_of_threads()  # raises if the environment variable is not valid
-        names, rows, floor = column_names(logits), logits, None
+        given = rows = choose_columns(logits, classes)
+        floor, headers = None, text_headers(given)
         if renormalise and not from_probs:
             raise InputError(
                 "renormalise is for probabilities; found logits.", remedy=Remedy("from_probs", (True,))
@@ -250,9 +261,9 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         if positions and positive is not None:
             raise InputError("positive is for classes; found positions=True. Leave one of them out.")
         if from_probs:
-            floor = probability_floor(logits, renormalise=renormalise)
-            rows = logits_from_probs(logits, floor, renormalise=renormalise)
-            classes = names.tolist() if classes is None and names is not None else classes
+            floor = probability_floor(given, renormalise=renormalise)
+            rows = logits_from_probs(given, floor, renormalise=renormalise)
+            classes = column_names(given) if classes is None else classes
         data, class_names, at = _open_rows(
             rows, labels, sample_weight, groups, classes, dim, ignore_index, from_probs
         )
@@ -264,6 +275,10 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
             renormalised=renormalise or None,
         )
         data.positions = positions
+        if data.in_memory and not positions:  # of a Dask collection, the record of the fit counts the labels
+            assert data.rows.labels is not None  # rows of a fit
+            counts = np.bincount(data.rows.labels, data.weights, data.n_classes)
+            check_label_counts("fit", counts, class_names)
         column = None if positive is None else check_class("positive", positive, class_names, data.n_classes)
         for name in list(vars(self)):
             if name.endswith("_"):
@@ -275,8 +290,8 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         solution = replace(model.solution, passes=data.passes, parameters=np.empty(0), covariance=None)
         self.model_ = replace(model, solution=solution)
         self.n_features_in_ = data.n_classes
-        if names is not None and not positions:
-            self.feature_names_in_ = names
+        if headers is not None and not positions:
+            self.feature_names_in_ = headers
         if not solution.converged:
             message = (
                 f"{type(self).__name__} did not converge: {solution.message}. The result can be used; a "
@@ -371,19 +386,8 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         model = model_of(self)
         if are_plain_rows(model, logits, dim, from_probs):
             return apply_to_rows(model, method, logits)
-        self._check_names(logits)
+        check_headers(self, logits)
         return apply(model, method, logits, dim, from_probs)
-
-    def _check_names(self, logits: Any) -> None:
-        """Raise if a data frame has other columns than the logits of the fit."""
-        names = getattr(self, "feature_names_in_", None)
-        if names is None:
-            # A file keeps the names of the classes, which can differ from the names of the columns.
-            names = getattr(self, "class_names_", None)
-            columns = column_names(logits)
-            if columns is None or names is None or not {*names} & {*columns}:
-                return
-        check_column_names(names, logits)
 
     # scikit-learn's own wrapper of `transform` supports neither tensors nor the keyword `logits`, so only its
     # table adapters are used.
@@ -464,7 +468,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
                 "are not classes. Use it as it is."
             )
         if logits is not None:
-            self._check_names(logits)
+            check_headers(self, logits)
         adapted.model_ = (
             adapt_to_rows(model, logits, from_probs) if priors is None else adapt_to_priors(model, priors)
         )

@@ -14,6 +14,7 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from temperance import __version__
 from temperance.core.arrays import AnyArray, Floats, Indices, Matrix, Vector
@@ -26,12 +27,14 @@ from temperance.errors import InputWarning, warn_user
 from temperance.files import utc_now
 from temperance.formulas.fit_record import BASELINE_SHARES, Baseline, FitRecord, FittedOn, class_groups
 from temperance.formulas.model import Model
+from temperance.inputs.labels import check_label_counts
 from temperance.inputs.validation import check_are_logits
 
 # Rows that the digest and the baseline are computed from, and how many logits they have at most.
 HASHED_ROWS, HASHED_LOGITS = 4096, 1 << 18
 BASELINE_ROWS, MIN_BASELINE_ROWS, BASELINE_LOGITS = 4096, 1024, 1 << 20
 EVALUATED_LOGITS = 1 << 18  # at a time: three arrays of 2 MB in float64
+MIN_OTHERS, CHANCE = 20, 1.645  # labels of other classes than the first; of a normal number, its 95% quantile
 TIE = 1e-6  # relative: what rounding moves a probability by
 
 
@@ -56,6 +59,11 @@ def record_fit(
     (counts, class_counts), ((labels, logits), predictions) = data.survey(_label_counts, samples)
     if check:
         check_are_logits(logits)
+    if not data.in_memory:  # in memory, this was checked before the fit
+        check_label_counts("fit", class_counts, class_names)
+    if not data.positions and predictions[4].any() and not _agree(labels, logits):
+        fact = "The labels agree with the logits no better than chance:"
+        warn_user(InputWarning(fact, "check that labels and columns match, and labels and rows."))
     groups = class_groups(class_counts)
     baseline = _baseline(data.n_classes, *predictions)
     if baseline is not None:
@@ -82,6 +90,23 @@ def record_fit(
     return replace(
         model, class_counts=class_counts, n_groups=n_groups, design_effect=design_effect, record=record
     )
+
+
+def _agree(labels: AnyArray, logits: Matrix) -> bool:
+    """Say whether probabilities are higher for the labels than for permuted ones, or rows are too few.
+
+    The sum over rows of p_y - sum_k f_k p_k, with p less its mean and f the frequencies of the labels, is
+    about normal with mean 0 where labels are permuted.
+    """
+    n_rows, n_classes = logits.shape
+    counts = np.bincount(labels, minlength=n_classes)
+    if n_rows - counts.max() < MIN_OTHERS:
+        return True
+    with np.errstate(invalid="ignore", over="ignore"):
+        probs = softmax(logits, axis=1)
+    centred = probs - probs.mean(axis=0)
+    excess = centred[np.arange(n_rows), labels] - centred @ (counts / n_rows)
+    return not float(excess.sum()) < CHANCE * float(np.sqrt(excess @ excess))
 
 
 def warn_if_fitted_on(model: Model, rows: LogitRows, command: str, consequence: str) -> None:

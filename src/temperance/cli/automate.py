@@ -71,14 +71,12 @@ def automate(
 
     fitted = load(calibrator)
     opened = open_for_calibrator(rows, reading, fitted, output, need_labels=True)
-    names = getattr(fitted, "class_names_", ())
-    column = int(positive) if positive and positive.isdecimal() and positive not in names else positive
     with output.progress("Testing thresholds"):
         logits, labels = opened.logits(), labels_for(fitted, opened)
         assert labels is not None  # they are required here
         with opened.stored.naming_file():
             automated = fitted.automate(
-                logits, labels, positive=column, groups=opened.groups_of(1),
+                logits, labels, positive=positive, groups=opened.groups_of(1),
                 from_probs=opened.from_probs, **promise,
             )  # fmt: skip
     rule = automated.automation_

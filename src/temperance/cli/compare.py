@@ -108,7 +108,7 @@ def compare(
             test_groups=None if judged is fitted else judged.groups,
             by=judged.by,
             classes=classes,
-            positive=fitted.positive,
+            positive=fitted.named(fitted.positive),
             random_state=seed,
             positions=fitted.positions,
             from_probs=fitted.from_probs,

@@ -152,10 +152,9 @@ def _finding_of(calibrator: Calibrator | None, rows: RowFile) -> Finding:
     from temperance.streaming import probabilities_of_file
 
     probs = probabilities_of_file(calibrator, rows)
-    columns: dict[str, Any] = {"positive": rows.positive, "positions": rows.positions}
-    return Finding.of(
-        check_rows(probs, rows.named_labels, None, rows.class_names, groups=rows.groups, **columns)
-    )
+    columns: dict[str, Any] = {"positive": rows.named(rows.positive), "positions": rows.positions}
+    labels = rows.named(rows.labels)
+    return Finding.of(check_rows(probs, labels, None, rows.class_names, groups=rows.groups, **columns))
 
 
 def _next(val: Path, out: Path, reading: ReadOptions) -> str:

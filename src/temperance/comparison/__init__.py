@@ -35,8 +35,10 @@ from temperance.core.arrays import Indices, Vector
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError, InputWarning
 from temperance.formulas.fit_record import FittedOn
-from temperance.inputs.containers import LabelledRows, check_column_names, column_names, open_labelled
+from temperance.inputs.containers import LabelledRows, open_labelled
 from temperance.inputs.groups import warn_of_shared_groups
+from temperance.inputs.labels import check_label_counts
+from temperance.inputs.names import check_columns_of, choose_columns, column_names
 from temperance.inputs.probabilities import (
     LowEnd,
     check_probabilities,
@@ -59,6 +61,7 @@ __all__ = [
 ]
 
 
+DEFAULT_FOLDS = 5
 ALL = "all"  # the methods of the package
 
 
@@ -79,7 +82,7 @@ def compare(
     dim: int = -1,
     ignore_index: int | None = None,
     from_probs: bool | None = None,
-    folds: int = 5,
+    folds: int = DEFAULT_FOLDS,
     bins: int = 15,
     confidence: float = 0.95,
     draws: int = DRAWS,
@@ -163,7 +166,7 @@ def compare(
     if from_probs:
         floor, names = probability_floor(val_logits), column_names(val_logits)
         fitted_on = FittedOn("probabilities", floor, positions=positions or None)
-        classes = names.tolist() if classes is None and names is not None else classes
+        classes = names if classes is None else classes
         both = [rows for rows in (given_val, given_test) if rows is not None]
         raised = any(LowEnd.of(check_probabilities(rows), floor).n_rows_below for rows in both)
         val_logits, *tested = (logits_from_probs(rows, floor) for rows in both)
@@ -173,6 +176,7 @@ def compare(
         "ignore_index": ignore_index,
     }  # fmt: skip
     own_by = by if test_labels is None else None
+    val_logits, test_logits = (choose_columns(rows, classes) for rows in (val_logits, test_logits))
     val = open_labelled(val_logits, val_labels, sample_weight, groups=groups, by=own_by, **reading).examined()
     test, fold, evaluated_on = val, None, "the test set"
     if test_labels is not None:
@@ -184,11 +188,18 @@ def compare(
         raise InputError("test_groups must come with test_logits, which are missing. Pass groups.")
     else:
         n_rows = len(val)
+        if n_rows < min(DEFAULT_FOLDS, folds):
+            raise InputError(
+                f"compare needs {DEFAULT_FOLDS} labelled rows, or a test set; found {n_rows} rows. Pass more."
+            )
         wanted = f"from 2 to the number of rows, {n_rows}"
         check_number("folds", folds, wanted, lambda folds: 2 <= folds <= n_rows, whole=True)
         folds = min(folds, val.n_groups or n_rows)
         fold = random_folds(len(val), folds, np.random.default_rng(random_state), val.units)
         evaluated_on = f"{folds}-fold cross-validation"
+    for rows in () if positions else (val, test):
+        counts = np.bincount(rows.labels, rows.weights, rows.logits.shape[1])
+        check_label_counts("compare", counts, rows.class_names)
     if from_probs is None and not check_are_logits(val.logits):
         check_are_logits(test.logits)
     masked = val.has_masks() | (test is not val and test.has_masks())  # invalid logits raise here
@@ -223,10 +234,10 @@ def _with_curve(comparison: Comparison, progress: Progress) -> Comparison:
 
 def _check_test(val: LabelledRows, val_logits: Any, test: LabelledRows, test_logits: Any) -> None:
     """Raise unless the test rows have the classes of the validation rows and differ from these rows."""
-    names = column_names(val_logits)
-    if names is not None and not val.positions:
+    if not val.positions:
         columns = "val_logits.column_names" if hasattr(val_logits, "column_names") else "val_logits.columns"
-        check_column_names(names, test_logits, argument="test_logits", names=columns)
+        says = {"argument": "test_logits", "expression": columns}
+        check_columns_of(test_logits, column_names(val_logits), val.logits.shape[1], **says)
     if test.logits.shape[1] != val.logits.shape[1] and not val.positions:
         raise InputError(
             "val_logits and test_logits must have the same classes, one column each; found "

@@ -61,6 +61,8 @@ def fit_method(method: Method, rows: LabelledRows) -> Any:
     """Fit a method to rows."""
     logits = rows.logits if method.is_ours else widened(rows.logits)
     groups = rows.groups
+    if not rows.positions and not np.ptp(rows.labels):
+        return None  # a fit refuses labels of one class: these rows leave the predictions as they are
     if groups is not None and np.ptp(groups) == 0:
         groups = None  # one group is all there is: nothing tells how much its rows resemble each other
     columns: dict[str, Any] = {"positions": rows.positions, "positive": rows.positive}

@@ -27,7 +27,8 @@ from temperance.errors import InputError, Remedy, file_error, listed, rows_from
 from temperance.files import filled_array
 from temperance.inputs.containers import open_logits, rows_to_keep
 from temperance.inputs.groups import MIN_GROUPS, groups_of_axes
-from temperance.inputs.labels import MARK_CLASSES, check_class, check_labels, from_marks
+from temperance.inputs.labels import MARK_CLASSES, check_labels, from_marks
+from temperance.inputs.names import check_class
 from temperance.inputs.probabilities import MIN_FLOOR, LowEnd, divide_by_sums, logits_from_probs
 from temperance.inputs.validation import (
     INSPECTED_ROWS,
@@ -264,14 +265,11 @@ class RowFile:
         name, names = self.options.positive, self.class_names
         if name is None:
             return self.options.default_positive
-        is_column = names is None and name.isdecimal()
-        return check_class("positive", int(name) if is_column else name, names, self.n_classes)
+        return check_class("positive", name, names, self.n_classes)
 
-    @property
-    def named_labels(self) -> NDArray[Any] | None:
-        """The labels as the library takes them: class names, if there are any, or columns."""
-        names = self.class_names
-        return self.labels if names is None or self.labels is None else np.array(names)[self.labels]
+    def named(self, columns: Any) -> Any:
+        """Return columns as the library takes them beside `class_names`: as names, if there are any."""
+        return columns if self.class_names is None or columns is None else np.array(self.class_names)[columns]
 
     @property
     def id_column(self) -> str | None:

@@ -6,14 +6,13 @@ are a tensor again, otherwise an array. A list of (n, K) arrays is the batches o
 
 A calibrator sees (rows, K) whatever the shape: pixels have logits (N, K, H, W) with the classes in axis 1,
 tokens (N, T, K) with the classes last, and (N,) or (N, 1) logits of a binary classifier are columns [0, z].
-Frames of pandas, polars and pyarrow are recognised by their attributes; numbered columns have no names.
+Frames of pandas, polars and pyarrow are recognised by their attributes; `names` reads their headers.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,7 +24,8 @@ from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError, excerpt, listed
 from temperance.inputs.copies import find_copies
 from temperance.inputs.groups import MIN_GROUPS, check_groups, groups_of_axes
-from temperance.inputs.labels import Names, check_class, check_classes, check_labels
+from temperance.inputs.labels import check_labels
+from temperance.inputs.names import check_class, choose_columns, headers_of, names_of
 from temperance.inputs.validation import (
     INSPECTED_ROWS,
     check_labelled_rows,
@@ -33,6 +33,7 @@ from temperance.inputs.validation import (
     check_number,
     check_sample_weight,
     doubtful_columns,
+    is_missing,
     warn_of_small_weights,
 )
 
@@ -234,6 +235,7 @@ def open_labelled(
     """Open logits with the labels, weights and groups of their rows, checked, without rows to be ignored."""
     if positions and positive is not None:
         raise InputError("positive is for classes; found positions=True. Leave one of them out.")
+    logits = choose_columns(logits, classes)
     opened = open_logits(logits, dim)
     values, names = opened.values, names_of(logits, classes, opened.values.shape[1])
     if len(values) == 0:
@@ -328,14 +330,6 @@ class Beside:
         return Beside(labels, weights, together, by)
 
 
-def names_of(logits: Any, classes: Any, n_classes: int) -> Names | None:
-    """Return the class names: as given, or else the names of a data frame's columns."""
-    if classes is not None:
-        return check_classes(classes, n_classes)
-    names = column_names(logits)
-    return None if names is None or len(names) != n_classes else tuple(names.tolist())
-
-
 def rows_to_keep(labels: NDArray[Any], ignore_index: int) -> NDArray[np.intp]:
     """Return the rows that are not to be ignored."""
     check_number("ignore_index", ignore_index, "or None", lambda index: True, whole=True)
@@ -361,7 +355,7 @@ def joined_batches(values: Any, n_axes: int = 2) -> Any:
         return values
     if _is_dask(values[0]) or not all(getattr(one, "ndim", None) == n_axes for one in values):
         return values
-    if any(column_names(one) is not None for one in values):
+    if any(headers_of(one) is not None for one in values):
         raise InputError(
             "batches must be arrays or tensors; found data frames. Join them first, such as by pandas.concat."
         )
@@ -405,9 +399,12 @@ def as_numpy(values: Any, wanted: str = "labels and weights must be one per row"
             "impossible class: logits.filled(-np.inf)."
         )
     try:
-        return np.asarray(values)
+        array = np.asarray(values)
     except ValueError:
         raise InputError(f"{wanted}; found lists of different lengths.") from None
+    if array.dtype.kind == "U" and isinstance(values, (list, tuple)) and any(map(is_missing, values)):
+        return np.array(values, object)  # NumPy would write nan as text
+    return array
 
 
 def is_tensor(values: Any) -> bool:
@@ -445,6 +442,16 @@ def _advice_on_type(array: NDArray[Any]) -> str:
     return "They can be converted: pass logits.astype(float)."
 
 
+def framed_like(given: Any, result: NDArray[Any]) -> Any:
+    """Return numbers as a data frame of the same library, with the same headers, or as `wrap_like` does."""
+    if (headers := headers_of(given)) is None:
+        return wrap_like(given, result)
+    if hasattr(given, "iloc"):
+        return type(given)(result, given.index, given.columns)
+    columns = dict(zip(headers, result.T, strict=True))
+    return type(given).from_pydict(columns) if hasattr(given, "column_names") else type(given)(columns)
+
+
 def wrap_like(given: Any, result: NDArray[Any]) -> Any:
     """Return a tensor on the same device and, if both are floating point, of the same type.
 
@@ -458,40 +465,6 @@ def wrap_like(given: Any, result: NDArray[Any]) -> Any:
     if out.ndim > 2 and out.shape == given.shape and not out.is_contiguous():
         return torch.empty_like(given, dtype=dtype).copy_(out)
     return out.to(dtype)
-
-
-def column_names(logits: Any) -> NDArray[np.object_] | None:
-    """Return the names of a data frame's columns, if they are text."""
-    given = getattr(logits, "column_names", None)  # of pyarrow, whose `columns` are the data
-    names = list(getattr(logits, "columns", ()) if given is None else given)
-    return np.array(names, object) if names and all(isinstance(name, str) for name in names) else None
-
-
-def check_column_names(
-    expected: Sequence[str] | NDArray[np.object_],
-    logits: Any,
-    *,
-    argument: str = "logits",
-    names: str = "cal.get_feature_names_out()",
-) -> None:
-    """Raise if the columns of a data frame, or their order, differ from the fit.
-
-    The advice calls the frame by its `argument`, and names the expression that has the `names`.
-    """
-    found, wanted = column_names(logits), list(expected)
-    if found is None or found.tolist() == wanted:
-        return
-    must = f"the columns must match the fit's, in their order: {listed(wanted)}"
-    missing = [name for name in wanted if name not in found]
-    if not missing:
-        other = "others among them" if len(found) > len(wanted) else "another order"
-        chosen = f".select(list({names}))" if hasattr(logits, "column_names") else f"[list({names})]"
-        raise InputError(f"{must}; found {other}: {listed(found.tolist())}. Pass {argument}{chosen}.")
-    raise InputError(
-        f"{must}; found {listed(found.tolist())}, without {listed(missing)}. If these are the same classes "
-        "in the same order under other names, pass "
-        f"np.asarray({argument}, float)."
-    )
 
 
 def numbers_of(frame: Any) -> Any:

@@ -24,11 +24,11 @@ from temperance import loaders
 from temperance.errors import InputError, Remedy, excerpt
 from temperance.inputs.containers import (
     as_numpy,
+    framed_like,
     framework_of,
     item_size,
     joined_batches,
     numbers_of,
-    wrap_like,
 )
 from temperance.inputs.validation import SUM_TOLERANCE, check_number, rows_where
 
@@ -117,7 +117,7 @@ def logits_from_probs(probs: Any, floor: float | None = None, *, renormalise: bo
     """Return the logarithms of probabilities: logits whose softmax are these probabilities.
 
     Probabilities (N,) or (N, 1) of class 1 of two become the logits, of the same shape, that calibrators
-    accept for a binary classifier.
+    accept for a binary classifier. A data frame stays one, with its headers.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def logits_from_probs(probs: Any, floor: float | None = None, *, renormalise: bo
         # The logarithm of the floor is in range even if the floor is not.
         logs = np.maximum(logs, logs.dtype.type(np.log(lowest)))
     single = np.ndim(probs) == 1 or np.shape(probs)[1] == 1
-    return wrap_like(probs, (logs[:, 1] - logs[:, 0]).reshape(np.shape(probs)) if single else logs)
+    return framed_like(probs, (logs[:, 1] - logs[:, 0]).reshape(np.shape(probs)) if single else logs)
 
 
 def check_floor(floor: float | None) -> None:

@@ -136,6 +136,20 @@ def check_are_logits(values: NDArray[Any] | BFloat16, *, at_use: bool = False) -
     return True
 
 
+def is_missing(value: object) -> bool:
+    """Say whether a label or an id is missing: None, NaN, or a missing value of pandas."""
+    if value is None or (isinstance(value, (float, np.floating)) and value != value):
+        return True
+    return type(value).__name__ in ("NAType", "NaTType")
+
+
+def missing_rows(values: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the rows whose label or id is missing."""
+    if values.dtype.kind == "O":
+        return np.array([row for row, value in enumerate(values) if is_missing(value)], np.intp)
+    return np.flatnonzero(values != values)
+
+
 def doubtful_columns(names: Sequence[str], rows: NDArray[Any]) -> dict[str, str]:
     """Return columns of a table that are hardly the logits of a class, and why.
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from temperance import loaders
 from temperance.core.arrays import Indices, Matrix
 from temperance.errors import InputError
-from temperance.inputs.labels import Names
+from temperance.inputs.names import Names
 from temperance.inputs.validation import random_generator
 from temperance.metrics.bins import Reliability, bin_rows, check_bins, debiased, places_in_bins
 from temperance.metrics.bootstrap import DRAWS, bootstrap, expected_noise, norm_interval, scaled

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from temperance.errors import percent
-from temperance.inputs.labels import class_in_words
+from temperance.inputs.names import class_in_words
 from temperance.metrics.calibration_tests import LEVEL, cox_of
 from temperance.metrics.intervals import Estimate, mean_interval, without_nan
 from temperance.metrics.one_test import Design, one_test

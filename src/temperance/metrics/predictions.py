@@ -35,13 +35,13 @@ from temperance.inputs.containers import (
     as_numpy,
     item_size,
     joined_batches,
-    names_of,
     numbers_of,
     open_logits,
 )
 from temperance.inputs.copies import find_copies
 from temperance.inputs.groups import MIN_GROUPS, check_groups
-from temperance.inputs.labels import Names, check_class, check_labels
+from temperance.inputs.labels import check_labels
+from temperance.inputs.names import Names, check_class, choose_columns, names_of
 from temperance.inputs.probabilities import check_probabilities
 from temperance.inputs.validation import check_number
 from temperance.metrics.intervals import Estimate, Units, mean_interval
@@ -226,7 +226,7 @@ def check_rows(
     numbered from 0 without gaps; without them, arrays with more axes are grouped along their first axis. Rows
     without groups are examined, if asked for, and copies of a row are a group.
     """
-    probs = joined_batches(probs)
+    probs = choose_columns(joined_batches(probs), classes)
     array, opened = as_numpy(numbers_of(probs)), None
     if array.ndim > 2 or dim not in (-1, array.ndim - 1):
         opened = open_logits(array, dim)

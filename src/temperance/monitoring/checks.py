@@ -15,7 +15,7 @@ import numpy as np
 from markupsafe import escape
 from numpy.typing import NDArray
 
-from temperance.calibrators.estimator import model_of
+from temperance.calibrators.estimator import check_headers, model_of
 from temperance.calibrators.fit_record import warn_if_fitted_on
 from temperance.core.arrays import Indices, Vector
 from temperance.core.blocks import BFloat16, read_blocks
@@ -30,8 +30,9 @@ from temperance.formulas.model import (
     check_kind,
     logits_for,
 )
-from temperance.inputs.containers import Beside, names_of, open_logits
-from temperance.inputs.labels import Names, check_class, check_labels, class_in_words
+from temperance.inputs.containers import Beside, open_logits
+from temperance.inputs.labels import check_labels
+from temperance.inputs.names import Names, check_class, class_in_words, names_of
 from temperance.inputs.validation import check_number
 from temperance.metrics.by_group import CalibrationByGroup, calibration_by_group
 from temperance.metrics.finding import Finding
@@ -338,7 +339,8 @@ def check(
     """
     check_number("alpha", alpha, "between 0 and 0.5, such as 0.05", lambda a: 0 < a <= 0.5)
     model = model_of(calibrator)
-    names = names_of(logits, None, model.n_classes) or model.record.class_names
+    check_headers(calibrator, logits)
+    names = model.record.class_names or names_of(logits, None, model.n_classes)
     event = model.record.positive
     if positive is not None:
         event = check_class("positive", positive, names, model.n_classes)
