@@ -180,7 +180,7 @@ def _class_sums(
     """Return sums over rows: by class, by label and group of classes, and of the rows themselves.
 
     By class, (3, K): weights by label, p, and p (1 - p). By label, (2, G, G): p and p^2 of each group.
-    Of the rows: squared weights; confidence and the rest; whether the predicted class is correct or wrong.
+    Of the rows: squared weights, confidence and the rest, and if the predicted class is correct or wrong.
     """
     weight = np.ones(rows.n_rows) if weights is None else weights
     one_hot = np.eye(groups.max() + 1)[groups]

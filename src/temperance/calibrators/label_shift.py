@@ -75,7 +75,7 @@ def _expected_frequencies(model: Model, fitted: LabelFrequencies) -> LabelFreque
 
     With a class bias, these are the label frequencies. Without, they are the mean probabilities: otherwise a
     class whose probabilities are too high everywhere would look like a shift. If they are
-    those of a sample with few rows per class, the labels of all rows are the better estimate.
+    the ones of a sample with few rows per class, the labels of all rows are the better estimate.
     """
     baseline = model.record.baseline
     if not model.formula.keeps_class or baseline is None or baseline.mean_probabilities is None:

@@ -32,7 +32,7 @@ temperance.serving.load(path).decide then gives the class of each row, or -1,
 ask a person; `temperance apply` has a column of decisions. Without a
 threshold, nothing is written, and the exit code is 1. With two classes, a
 rule that a constant answer replaces, or that decides most rows of a class
-against it, is refused, with the exit code 2.
+against it, ends with the exit code 2.
 """
 
 

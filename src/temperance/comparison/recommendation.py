@@ -6,7 +6,7 @@ includes the noise of the fits.
 
 Two classes: people act on P(positive), mostly not at 1/2, so a method that changes predictions there has no
 price. The answer is `bayes-bias`, or `bayes` if its NLL is lower by more than one standard error; and the
-classifier is left as it is if its NLL is lower than that of the answer by more than one standard error. With
+classifier is left as it is if its NLL is lower than the answer's by more than one standard error. With
 fewer than 10 rows of the rarer class the rows cannot compare more than these two: the answer is the one with
 the lower NLL. Otherwise another candidate replaces the answer by 1% of the NLL and two standard errors.
 

@@ -74,7 +74,7 @@ class ReadOptions:
         "Class names, separated by commas, or @FILE with one on each line.", metavar="NAMES"
     )
     positive: str | None = _option(
-        "Class whose probability people act on: it is judged.  [default: as in the fit; of two, the second]",
+        "Class whose probability people act on.  [default: as in the fit; of two, the second]",
         metavar="NAME",
     )
     """Its name, or its column where classes have no names."""
@@ -98,7 +98,7 @@ class ReadOptions:
     default_unit: str | None = None
     """The unit of stated confidences if `unit` is None, from a calibrator's fit or from validation rows."""
     default_positive: int | None = None
-    """The class that is judged if `positive` is None, from a calibrator."""
+    """The class that is evaluated if `positive` is None, from a calibrator."""
     labels_only: bool = False
     """Whether only the labels are read, so that other columns can hold anything. The reader sets it."""
 

@@ -261,7 +261,7 @@ class RowFile:
 
     @property
     def positive(self) -> int | None:
-        """The column of the class whose probability is judged, if the user or a calibrator names one."""
+        """The column of the class whose probability is evaluated, if the user or a calibrator names one."""
         name, names = self.options.positive, self.class_names
         if name is None:
             return self.options.default_positive
@@ -626,7 +626,7 @@ def _told_unit(stored: LazyArray, *, of_fit: bool) -> str:
         raise stored.file_error(fact, Remedy("unit", ("percent",)))
     if highest <= MAX_RATING:
         raise stored.file_error(
-            f"confidences must be from 0 to 1, or percentages; found none above {highest:g}, like ratings. "
+            f"confidences must be from 0 to 1, or percentages; found {highest:g} at most, like ratings. "
             f"Divide ratings by the largest possible one, such as {MAX_RATING}. If they are percentages, say "
             "so.",
             Remedy("unit", ("percent",)),

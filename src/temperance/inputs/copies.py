@@ -14,9 +14,9 @@ condition is about pi_t, which is not exactly known.
 
 pi_t must not be the confidence: of a forest, rows with 70% of the votes can be 95% correct, and their labels
 would agree too often. Nor is it the accuracy of the set alone, which is 0 or 1 for copies. It is the isotonic
-regression of being correct on the confidence, for each predicted class (classes with few sets share one). So
-scores may be off by any increasing function, and a value of a score with many rows keeps its own accuracy,
-but a copy has that of its neighbours. `benchmarks/copies_and_weights.py` simulates all of this.
+regression of being correct on the confidence, per predicted class (classes with few sets share one). So
+scores can be off by any increasing function, and a value of a score with many rows keeps its own accuracy,
+but a copy has its neighbours' accuracy. `benchmarks/copies_and_weights.py` simulates all of this.
 
 Rows that are nearly all correct cannot show it: of 100 rows twice it shows if about one in seven is wrong.
 """
@@ -86,7 +86,7 @@ def find_copies(
         "They are copies, since labels of equal rows agree more often than chance allows: a fit counts each "
         "of them, intervals, tests and folds count one."
     )
-    advice = "Drop the copies. If they are different rows, pass groups, with an id of its own for each."
+    advice = "Drop the copies. If they are different rows, pass groups, with one id per row."
     warn_user(InputWarning(fact, advice, Remedy("groups", (None,))))
     place = np.empty(len(begin), np.intp)
     place[np.argsort(begin)] = np.arange(len(begin))

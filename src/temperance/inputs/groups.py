@@ -41,13 +41,13 @@ def check_groups(groups: Any, n_rows: int, *, at_least: int = MIN_GROUPS) -> NDA
 
 
 def warn_of_shared_groups(fitted: Any, judged: Any) -> None:
-    """Warn if rows of a fit and rows to judge it by have ids in common; numbers can be counted in each."""
+    """Warn if rows of a fit and rows to evaluate it have ids in common; numbers can be counted in each."""
     ids = [set() if one is None else _texts(one) for one in (fitted, judged)]
     if shared := ids[0] & ids[1]:
         warn_user(
             InputWarning(
-                f"groups of the test rows must be new; found {len(shared):,} of {len(ids[1]):,} ids among "
-                f"those of the validation rows, such as {min(shared)!r}.",
+                f"groups of the test rows must be new; found {len(shared):,} of {len(ids[1]):,} ids in "
+                f"the validation rows, such as {min(shared)!r}.",
                 "Scores are then about groups that the fit has seen: leave them out of one of the sets.",
             )
         )

@@ -75,7 +75,7 @@ def check_label_counts(what: str, counts: NDArray[Any], names: Names | None) -> 
             "Rows of one class can be evaluated and checked."
         )
     if absent and total >= ROWS_PER_CLASS * len(counts):
-        fact = f"so many rows should have labels of every class; found none of {listed(absent)}."
+        fact = f"so many rows should have labels of every class; {listed(absent)} have none."
         warn_user(InputWarning(fact, "Add such rows, or drop the column of a class that does not occur."))
 
 

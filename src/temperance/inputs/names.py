@@ -199,7 +199,7 @@ def _class_of_each(frame: Any) -> list[Any] | None:
 
 
 def names_of(logits: Any, classes: Any, n_classes: int) -> Names | None:
-    """Return the class names: as given, or else those of a data frame."""
+    """Return the class names: as given, or else as in a data frame."""
     if classes is not None:
         return check_classes(classes, n_classes)
     names = column_names(logits)

@@ -74,7 +74,7 @@ class Predictions:
 
     @property
     def event(self) -> int | None:
-        """The class whose probability is judged; None if it is the confidence in the top class."""
+        """The class whose probability is evaluated; None if it is the confidence in the top class."""
         return judged_class(self.probs.shape[1], self.positive, positions=self.positions)
 
     def of_class(self, column: int) -> Predictions:

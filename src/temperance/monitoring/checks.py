@@ -111,7 +111,7 @@ class Check:
     gaps : tuple of Gap
         The last labelled check, the last three together, and all.
     finding : Finding or None
-        What these rows alone show, as `metrics.evaluate` says it; None without labels.
+        What these rows show without the history, as `metrics.evaluate` says it; None without labels.
     recheck : Gap or None
         The gap of these rows, if they were counted before and are not among `gaps`.
     expected_accuracy : tuple of three floats or None
@@ -306,7 +306,7 @@ def check(
     from_probs : bool, optional
         Whether the rows are probabilities, as for `Calibrator.predict_proba`.
     positive : int or str, optional
-        The class whose probability people act on; by default that of the fit, and of two classes the second.
+        The class whose probability people act on; by default as in the fit, and of two classes the second.
         The same in all checks of a history.
 
     Returns
