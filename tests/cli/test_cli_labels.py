@@ -146,6 +146,7 @@ def test_every_format_has_the_same_rows(case, name, folder):
     assert by_python.temperature_ == make_calibrator("ts").fit(rows.array(), rows.labels).temperature_
 
 
+@pytest.mark.filterwarnings("ignore:class 2 had fewer than 5 labels at fit")
 @pytest.mark.filterwarnings("ignore:.*rows do not determine the frequency")
 @each_case
 @pytest.mark.parametrize("name", ["csv-scores", "json-columns", "npz"])
