@@ -56,9 +56,8 @@ def record_fit(
         gap, n_groups = confidence - right, len(np.unique(data.groups))
         design_effect = effective_rows(gap, weights) / effective_rows(gap, weights, data.groups)
         at = sampled_rows(samples[1][0], data.n_rows)
-        if baseline is not None:
-            in_groups = effective_rows(gap[at], weights[at], data.groups[at])
-            baseline = replace(baseline, effective_rows=in_groups)
+        in_groups = effective_rows(gap[at], weights[at], data.groups[at])
+        baseline = replace(baseline, effective_rows=in_groups)
     record = FitRecord(
         class_names=class_names,
         positive=positive,
@@ -169,14 +168,8 @@ def _baseline(
     predicted: AnyArray,
     right: AnyArray,
     weights: Vector,
-) -> Baseline | None:
-    """Summarise the predictions of the sampled rows; None if none of them has weight."""
-    counted = weights > 0
-    if not counted.any():
-        return None
-    if not counted.all():
-        columns = (column[counted] for column in (confidence, entropy, predicted, right, weights))
-        confidence, entropy, predicted, right, weights = columns
+) -> Baseline:
+    """Summarise the predictions of the sampled rows."""
     labels, probabilities, variances = class_sums.sum(axis=0) / class_sums[:, 0].sum()
     share = weights / weights.max()  # whose squares neither overflow nor vanish
     numbers = np.stack([confidence, entropy, right.astype(np.float64)])

@@ -143,7 +143,9 @@ class LabelledRows:
         )
 
     def examined(self) -> LabelledRows:
-        """Return the rows with their copies, if they have any, and no groups; they are warned of."""
+        """Return the rows of a fit with their copies; warn of these, and of weights that sum to little."""
+        if self.weights is not None:
+            warn_of_small_weights(float(self.weights.sum()), len(self))
         if self.groups is not None:
             return self
         return replace(self, copies=find_copies(self.logits, self.labels, _confidence))
@@ -247,8 +249,6 @@ def open_labelled(
     values = values if beside.kept is None else values[beside.kept]
     n_rows, n_classes = values.shape
     columns = check_labels(beside.labels, n_rows, n_classes, names)
-    if beside.weights is not None:
-        warn_of_small_weights(float(beside.weights.sum()), n_rows)
     # Of several groups, one can be left.
     together = None if beside.groups is None or not beside.groups.any() else beside.groups
     as_text = None if names is None or positions else tuple(map(str, names))
