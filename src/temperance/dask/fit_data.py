@@ -96,6 +96,7 @@ def open_fit_data(logits: Any, labels: Any, sample_weight: Any, names: Names | N
             rows = zip(blocks, columns, weights, strict=True)
             kept = [delayed(_with_weight, nout=3)(*part) for part in rows]
             lengths, (blocks, columns, weights) = counts, map(list, zip(*kept, strict=True))
+            starts = np.cumsum([0, *lengths[:-1]]).tolist()  # of the rows that count, which samples are from
     n_classes = int(array.shape[1]) if array.ndim == 2 else 2
     if names is not None:
         columns = [delayed(_named_columns)(block, n_classes, names) for block in columns]
