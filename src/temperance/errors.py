@@ -289,8 +289,8 @@ def rows_from(start: float) -> Iterator[None]:
 
 
 @contextmanager
-def rows_at(kept: Sequence[int] | None) -> Iterator[None]:
-    """Make errors about some rows, at these places of the whole array, name the place; None if it is whole."""
+def rows_at(kept: Any) -> Iterator[None]:
+    """Make errors about some rows name their places, `kept`, among all rows; None if these are all."""
     try:
         yield
     except InputError as error:
