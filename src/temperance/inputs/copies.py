@@ -1,7 +1,7 @@
 """Rows that are copies of one row, such as after oversampling, and not independent.
 
-Rows of equal scores can be different rows: votes, stated confidences and rounded scores have few values. Of
-copies the labels are equal too, and this tells them apart. Let a set be the rows of equal scores, n_t of
+Rows of equal scores can be different rows: votes, stated confidences and rounded scores have few values.
+Copies have equal labels too, and this tells them apart. Let a set be the rows of equal scores, n_t of
 them. If they are independent, two of them are both correct, or both wrong, with probability
 pi_t^2 + (1 - pi_t)^2, where pi_t is the accuracy of rows with such scores. So of n_t / 2 pairs from each set
 
@@ -14,9 +14,9 @@ condition is about pi_t, which is not exactly known.
 
 pi_t must not be the confidence: of a forest, rows with 70% of the votes can be 95% correct, and their labels
 would agree too often. Nor is it the accuracy of the set alone, which is 0 or 1 for copies. It is the isotonic
-regression of being correct on the confidence, for each predicted class (classes with few sets share one). So
+regression of being correct on the confidence, per predicted class (classes with few sets share one). So
 scores may be off by any increasing function, and a value of a score with many rows keeps its own accuracy,
-but a copy has that of its neighbours. `benchmarks/copies_and_weights.py` simulates all of this.
+but a copy has its neighbours' accuracy. `benchmarks/copies_and_weights.py` simulates all of this.
 
 Rows that are nearly all correct cannot show it: of 100 rows twice it shows if about one in seven is wrong.
 """
@@ -86,7 +86,7 @@ def find_copies(
         "They are copies, since labels of equal rows agree more often than chance allows: a fit counts each "
         "of them, intervals, tests and folds count one."
     )
-    advice = "Drop the copies. If they are different rows, pass groups, with an id of its own for each."
+    advice = "Drop the copies. If they are different rows, pass groups, one id per row."
     warn_user(InputWarning(fact, advice, Remedy("groups", (None,))))
     place = np.empty(len(begin), np.intp)
     place[np.argsort(begin)] = np.arange(len(begin))

@@ -55,7 +55,7 @@ References
 .. [5] Korn and Graubard (1998). Confidence intervals for proportions with small expected number of positive
    counts estimated from survey data.
 .. [6] Fay and Feuer (1997). Confidence intervals for directly standardized rates: A method based on the gamma
-   distribution. doi:10.1002/(SICI)1097-0258(19970415)16:7<791::AID-SIM500>3.0.CO;2-#
+   distribution.
 """
 
 from __future__ import annotations
