@@ -15,7 +15,7 @@ condition is about pi_t, which is not exactly known.
 pi_t must not be the confidence: of a forest, rows with 70% of the votes can be 95% correct, and their labels
 would agree too often. Nor is it the accuracy of the set alone, which is 0 or 1 for copies. It is the isotonic
 regression of being correct on the confidence, per predicted class (classes with few sets share one). So
-scores may be off by any increasing function, and a value of a score with many rows keeps its own accuracy,
+scores can be off by any increasing function, and a value of a score with many rows keeps its own accuracy,
 but a copy has its neighbours' accuracy. `benchmarks/copies_and_weights.py` simulates all of this.
 
 Rows that are nearly all correct cannot show it: of 100 rows twice it shows if about one in seven is wrong.
@@ -36,7 +36,7 @@ from temperance.errors import InputWarning, Remedy, warn_user
 MAX_P_VALUE = 1e-3
 MAX_RATIO = 0.5  # of the pairs that differ to those expected
 MIN_SETS = 20  # of a predicted class with an accuracy of its own
-EXAMINED_ROWS, EXAMINED_SCORES = (1 << 12, 1 << 17), 1 << 22  # at least, at most; and so many scores
+EXAMINED_ROWS, EXAMINED_SCORES = (1 << 12, 1 << 17), 1 << 20  # at least, at most; and so many scores
 _FIRST_COLUMNS = 4  # that rule out most ties
 _EXACT = 64  # bits
 
