@@ -286,3 +286,14 @@ def rows_from(start: float) -> Iterator[None]:
         elif error.row is not None:
             error.row += int(start)
         raise
+
+
+@contextmanager
+def rows_at(kept: Any) -> Iterator[None]:
+    """Make errors about some rows name their places, `kept`, among all rows; None if these are all."""
+    try:
+        yield
+    except InputError as error:
+        if kept is not None and error.row is not None:
+            error.row = int(kept[error.row])
+        raise

@@ -174,10 +174,11 @@ def test_a_comparison_is_shown_on_its_test_rows(display, comparison, rows):
 
 @pytest.mark.parametrize("display", DISPLAYS)
 def test_rows_of_weight_0_are_ignored(display, weighted, rows):
-    weights = weighted.judged.weights
+    weights = np.zeros(len(rows.labels))
+    weights[weighted.judged.kept] = weighted.judged.weights
     kept = weights > 0
-    show = display.from_comparison(weighted)
     cals = {"ts": weighted.results["ts"].calibrator}
+    show = display.from_calibrators(cals, rows.logits, rows.labels, sample_weight=weights)
     wanted = display.from_calibrators(cals, rows.logits[kept], rows.labels[kept], sample_weight=weights[kept])
     np.testing.assert_array_equal(show.count, wanted.count)
     np.testing.assert_allclose(show.optimum, wanted.optimum, rtol=1e-7)

@@ -144,3 +144,16 @@ def test_the_bins_of_a_diagram_count_effective_rows(task):
     rate, z = found.accuracy[-1], 1.959964
     half = z * np.sqrt(rate * (1 - rate) / rows + z**2 / (4 * rows**2)) / (1 + z**2 / rows)
     assert (found.high[-1] - found.low[-1]) / 2 == pytest.approx(half, rel=1e-6)
+
+
+@pytest.mark.parametrize("weights", [None, np.arange(900) % 5])
+def test_an_error_names_the_row_that_was_handed_over(task, weights):
+    """Row 701 comes after 141 rows without weight."""
+    logits, labels, probs = task.logits.copy(), task.labels.copy(), task.probabilities.copy()
+    logits[701], labels[702], probs[703] = np.nan, 7, 2.0
+    with pytest.raises(ValueError, match=r"NaN in 1 row \(first: row 701\)"):
+        make_calibrator("ts").fit(logits, task.labels, weights)
+    with pytest.raises(ValueError, match=r"first: row 702\)"):
+        make_calibrator("ts").fit(task.logits, labels, weights)
+    with pytest.raises(ValueError, match=r"first: row 703\)"):
+        metrics.evaluate(probs, task.labels, sample_weight=weights)

@@ -66,8 +66,7 @@ def record_fit(
         warn_user(InputWarning(fact, "check that labels and columns match, and labels and rows."))
     groups = class_groups(class_counts)
     baseline = _baseline(data.n_classes, *predictions)
-    if baseline is not None:
-        baseline = _with_means(baseline, groups, *data.total(partial(_class_sums, model, groups)))
+    baseline = _with_means(baseline, groups, *data.total(partial(_class_sums, model, groups)))
     n_groups, design_effect = None, None
     if data.groups is not None:
         confidence, _, _, right, weights = data.total(partial(_evaluate, model))
@@ -75,9 +74,8 @@ def record_fit(
         independent = effective_rows(gap, weights, data.groups)
         design_effect = effective_rows(gap, weights) / independent
         at = sampled_rows(samples[1][0], data.n_rows)
-        if baseline is not None:
-            in_groups = effective_rows(gap[at], weights[at], data.groups[at])
-            baseline = replace(baseline, effective_rows=in_groups, fit_rows=independent)
+        in_groups = effective_rows(gap[at], weights[at], data.groups[at])
+        baseline = replace(baseline, effective_rows=in_groups, fit_rows=independent)
     record = FitRecord(
         class_names=class_names,
         positive=positive,
@@ -228,14 +226,8 @@ def ends_of_ties(quantiles: Vector, largest: float = np.inf) -> Vector:
 
 def _baseline(
     n_classes: int, confidence: Vector, entropy: Vector, predicted: AnyArray, right: AnyArray, weights: Vector
-) -> Baseline | None:
-    """Summarise the predictions of the sampled rows; None if none of them has weight."""
-    counted = weights > 0
-    if not counted.any():
-        return None
-    if not counted.all():
-        columns = (column[counted] for column in (confidence, entropy, predicted, right, weights))
-        confidence, entropy, predicted, right, weights = columns
+) -> Baseline:
+    """Summarise the predictions of the sampled rows."""
     share = weights / weights.max()  # whose squares neither overflow nor vanish
     numbers = np.stack([confidence, entropy, right.astype(np.float64)])
     # Rounding must not take the mean of ones above 1.

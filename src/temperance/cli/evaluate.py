@@ -67,6 +67,7 @@ def evaluate(
     from temperance.core.logit_rows import LogitRows
     from temperance.data import RowFile
     from temperance.formulas.automation import check_costs
+    from temperance.inputs.containers import open_logits
     from temperance.metrics.table import METRICS
     from temperance.streaming import probabilities_of_file
 
@@ -83,7 +84,8 @@ def evaluate(
         probs = probabilities_of_file(fitted, rows, lambda share: report("probabilities", 0.3 * share))
         own = None
         if fitted is not None:
-            own, seen = probabilities_of_file(None, rows), LogitRows(rows.logits(), rows.labels)
+            own = probabilities_of_file(None, rows)
+            seen = LogitRows(open_logits(rows.logits()).values, rows.labels)
             warn_if_fitted_on(fitted.model_, seen, "evaluate", "A fit describes its own rows best")
         report("intervals", 0.3)
         with rows.stored.naming_file():

@@ -63,11 +63,11 @@ smaller ratio would hide groups of 10 to 30 rows, whose intervals still separate
 """
 
 
-def rows_with_weight(logits: Any, labels: ArrayLike, sample_weight: ArrayLike | None) -> LabelledRows:
-    """Open labelled rows, check them, and leave out rows of weight 0."""
+def checked_rows(logits: Any, labels: ArrayLike, sample_weight: ArrayLike | None) -> LabelledRows:
+    """Open labelled rows and check them."""
     rows = open_labelled(logits, labels, sample_weight)
     rows.checked()
-    return rows if rows.weights is None or rows.weights.all() else rows.take(np.flatnonzero(rows.weights))
+    return rows
 
 
 def fit_best(rows: LabelledRows) -> SingleTemperatureFit:
@@ -210,7 +210,7 @@ class TemperatureDisplay(BestTemperatures):
             latter, bins with fewer than 10 rows are left out.
         """
         bins = check_bins(bins, strategy)
-        fits, rows = _with_temperature(calibrators), rows_with_weight(logits, labels, sample_weight)
+        fits, rows = _with_temperature(calibrators), checked_rows(logits, labels, sample_weight)
         entropy = log_normalised_entropy(LogitRows(rows.logits, rows.labels))
         order = np.argsort(entropy, kind="stable")
         sample = order[np.linspace(0, len(order) - 1, min(len(order), _MAX_POINTS)).astype(np.intp)]
@@ -353,7 +353,7 @@ class ClassTemperatureDisplay(BestTemperatures):
 
         The parameters are as for `TemperatureDisplay.from_calibrators`.
         """
-        fits, rows = _with_temperature(calibrators), rows_with_weight(logits, labels, sample_weight)
+        fits, rows = _with_temperature(calibrators), checked_rows(logits, labels, sample_weight)
         single = fit_best(rows).temperature
         order = np.argsort(rows.labels, kind="stable")
         starts = np.flatnonzero(np.diff(rows.labels[order])) + 1

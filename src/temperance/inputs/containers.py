@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from temperance.core.blocks import BFloat16
 from temperance.core.logit_rows import LogitRows
-from temperance.errors import InputError, excerpt, listed
+from temperance.errors import InputError, excerpt, listed, rows_at
 from temperance.inputs.copies import find_copies
 from temperance.inputs.groups import MIN_GROUPS, check_groups, groups_of_axes
 from temperance.inputs.labels import check_labels
@@ -127,6 +127,8 @@ class LabelledRows:
     dim: int | None = None
     positive: int | None = None
     copies: NDArray[np.intp] | None = None
+    kept: NDArray[np.intp] | None = None
+    """The places of the rows among those that were handed over, if some of these do not count."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -141,10 +143,13 @@ class LabelledRows:
             groups=None if self.groups is None else self.groups[rows],
             by=None if self.by is None else self.by[rows],
             copies=None if self.copies is None else self.copies[rows],
+            kept=None if self.kept is None else self.kept[rows],
         )
 
     def examined(self) -> LabelledRows:
-        """Return the rows with their copies, if they have any, and no groups; they are warned of."""
+        """Return the rows of a fit with their copies; warn of these, and of weights that sum to little."""
+        if self.weights is not None:
+            warn_of_small_weights(float(self.weights.sum()), len(self))
         if self.groups is not None:
             return self
         return replace(self, copies=find_copies(self.logits, self.labels, _confidence))
@@ -162,7 +167,8 @@ class LabelledRows:
     def checked(self) -> LogitRows:
         """Return the rows for a fit, checked in one pass over the logits."""
         rows = LogitRows(self.logits, self.labels)
-        check_labelled_rows(rows)
+        with rows_at(self.kept):
+            check_labelled_rows(rows)
         return rows
 
     def has_masks(self) -> bool:
@@ -249,15 +255,15 @@ def open_labelled(
     beside = Beside.open(opened, len(values), labels, sample_weight, groups, by, ignore_index=ignore_index)
     values = values if beside.kept is None else values[beside.kept]
     n_rows, n_classes = values.shape
-    columns = check_labels(beside.labels, n_rows, n_classes, names)
-    if beside.weights is not None:
-        warn_of_small_weights(float(beside.weights.sum()), n_rows)
+    with rows_at(beside.kept):
+        columns = check_labels(beside.labels, n_rows, n_classes, names)
     # Of several groups, one can be left.
     together = None if beside.groups is None or not beside.groups.any() else beside.groups
     as_text = None if names is None or positions else tuple(map(str, names))
     at = None if opened.dim == len(opened.shape) - 1 else opened.dim
     event = None if positive is None else check_class("positive", positive, names, n_classes)
-    return LabelledRows(values, columns, beside.weights, as_text, positions, together, beside.by, at, event)
+    found = values, columns, beside.weights, as_text, positions, together, beside.by, at, event
+    return LabelledRows(*found, kept=beside.kept)
 
 
 @dataclass(frozen=True, eq=False)

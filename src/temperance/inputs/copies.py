@@ -1,7 +1,7 @@
 """Rows that are copies of one row, such as after oversampling, and not independent.
 
-Rows of equal scores can be different rows: votes, stated confidences and rounded scores have few values. Of
-copies the labels are equal too, and this tells them apart. Let a set be the rows of equal scores, n_t of
+Rows of equal scores can be different rows: votes, stated confidences and rounded scores have few values.
+Copies have equal labels too, and this tells them apart. Let a set be the rows of equal scores, n_t of
 them. If they are independent, two of them are both correct, or both wrong, with probability
 pi_t^2 + (1 - pi_t)^2, where pi_t is the accuracy of rows with such scores. So of n_t / 2 pairs from each set
 
@@ -36,7 +36,7 @@ from temperance.errors import InputWarning, Remedy, warn_user
 MAX_P_VALUE = 1e-3
 MAX_RATIO = 0.5  # of the pairs that differ to those expected
 MIN_SETS = 20  # of a predicted class with an accuracy of its own
-EXAMINED_ROWS, EXAMINED_SCORES = (1 << 12, 1 << 17), 1 << 22  # at least, at most; and so many scores
+EXAMINED_ROWS, EXAMINED_SCORES = (1 << 12, 1 << 17), 1 << 20  # at least, at most; and so many scores
 _FIRST_COLUMNS = 4  # that rule out most ties
 _EXACT = 64  # bits
 
@@ -86,7 +86,7 @@ def find_copies(
         "They are copies, since labels of equal rows agree more often than chance allows: a fit counts each "
         "of them, intervals, tests and folds count one."
     )
-    advice = "Drop the copies. If they are different rows, pass groups, with one id per row."
+    advice = "Drop the copies. If they are different rows, pass groups, one id per row."
     warn_user(InputWarning(fact, advice, Remedy("groups", (None,))))
     place = np.empty(len(begin), np.intp)
     place[np.argsort(begin)] = np.arange(len(begin))

@@ -55,7 +55,7 @@ References
 .. [5] Korn and Graubard (1998). Confidence intervals for proportions with small expected number of positive
    counts estimated from survey data.
 .. [6] Fay and Feuer (1997). Confidence intervals for directly standardized rates: A method based on the gamma
-   distribution. doi:10.1002/(SICI)1097-0258(19970415)16:7<791::AID-SIM500>3.0.CO;2-#
+   distribution.
 """
 
 from __future__ import annotations
@@ -309,7 +309,7 @@ def proportion_interval(
     share = weight / weight.sum()
     one_row = float(share @ share)
     # All rows equal: the mean must not be 1 - 1e-16.
-    mean = float(values[0]) if np.ptp(values) == 0 else min(float(share @ values), 1.0)
+    mean = float(values[0]) if np.ptp(values) == 0 else min(float(weight @ values) / float(weight.sum()), 1.0)
     units = Units.of(share * (values - mean), share, groups)
     with_one = (mean + one_row * np.array([0.0, 1.0])) / (1 + one_row)
     of_one = (one_row * np.array([with_one[0], 1 - with_one[1]])) ** 2

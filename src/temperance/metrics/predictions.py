@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from temperance.core.arrays import Vector
 from temperance.core.blocks import block_rows, row_slices
+from temperance.errors import rows_at
 from temperance.inputs.containers import (
     Beside,
     as_numpy,
@@ -233,13 +234,15 @@ def check_rows(
         array = np.asarray(opened.values)
     few: dict[str, Any] = {"ignore_index": ignore_index, "min_groups": min_groups}
     beside = Beside.open(opened, len(array), labels, sample_weight, groups, by, **few)
-    kept_rows = array if beside.kept is None else array[beside.kept]
-    array = check_probabilities(kept_rows, precision=item_size(probs))
+    with rows_at(beside.kept):
+        kept_rows = array if beside.kept is None else array[beside.kept]
+        array = check_probabilities(kept_rows, precision=item_size(probs))
     if array.dtype.itemsize > 8:  # bin edges are computed in float64
         array = array.astype(np.float64)
     n_rows, n_classes = array.shape
     names = names_of(probs, classes, n_classes)
-    index = check_labels(beside.labels, n_rows, n_classes, names)
+    with rows_at(beside.kept):
+        index = check_labels(beside.labels, n_rows, n_classes, names)
     event = None if positive is None else check_class("positive", positive, names, n_classes)
     weight, together = beside.weights, beside.groups
     if weight is None:
