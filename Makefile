@@ -203,6 +203,7 @@ bench-peers: $(VENV)/ready $(PEERS:%=build/peers/%/ready)
 
 monitoring: $(VENV)/ready
 	$(BIN)/python benchmarks/monitoring.py --write
+	$(BIN)/python benchmarks/monitoring_events.py --write
 
 # One part: make events PART=power.
 events: $(VENV)/ready

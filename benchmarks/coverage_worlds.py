@@ -7,8 +7,7 @@ probabilities of the labels in place of labels.
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.special import log_softmax, softmax
+from scipy.special import softmax
 
 from temperance.core.ece_loss import assign_bins, equal_width_edges
 from temperance.metrics.predictions import Predictions, risk_curve
@@ -122,8 +121,7 @@ def true_values(n_classes, scenario):
     parts = []
     for part in range(PARTS):
         rng = np.random.default_rng([9, n_classes, part])
-        is_calibrated = SCENARIOS[scenario].startswith("p is the truth") and scenario != "label noise"
-        parts.append(_values(*draw(POPULATION, n_classes, scenario, rng), is_calibrated))
+        parts.append(_values(*draw(POPULATION, n_classes, scenario, rng)))
     values = {name: float(np.mean([part[name] for part in parts])) for name in parts[0]}
     assert np.isfinite(list(values.values())).all(), (n_classes, scenario, values)
     return values
@@ -134,20 +132,13 @@ def _log(probs):
     return np.log(np.maximum(probs, np.finfo(np.float64).tiny))
 
 
-def _values(truth, probs, rival, calibrated):
+def _values(truth, probs, rival):
     rows, error = _with_truth(truth, probs), _binned_error(truth, probs)
     nll, brier = _losses(truth, probs)
-    # Where p is the truth no recalibrator is better; one fitted to a sample would seem to be.
-    best = probs if calibrated else _recalibrated(truth, probs)
-    nll_refinement, brier_refinement = map(min, (nll, brier), _losses(truth, best))
     return {
         "accuracy": rows.correct.mean(),
         "nll": nll,
-        "nll_calibration": nll - nll_refinement,
-        "nll_refinement": nll_refinement,
         "brier": brier,
-        "brier_calibration": brier - brier_refinement,
-        "brier_refinement": brier_refinement,
         "ece": error,
         "debiased_ece": error,
         "smooth_ece": fixed_point(grid_mean(rows)),
@@ -174,18 +165,3 @@ def _losses(truth, probs):
     """Return the mean negative log-likelihood and Brier score."""
     nll = -(truth * _log(probs)).sum(axis=1).mean()
     return nll, 1 + (probs**2).sum(axis=1).mean() - 2 * (truth * probs).sum(axis=1).mean()
-
-
-def _recalibrated(truth, probs):
-    """Return the probabilities after the best temperature with class biases."""
-    logs, n_rows = _log(probs), len(probs)
-
-    def loss(theta):
-        log_q = log_softmax(theta[0] * logs + np.append(0.0, theta[1:]), axis=1)
-        error = (np.exp(log_q) - truth) / n_rows
-        gradient = np.append((error * logs).sum(), error.sum(axis=0)[1:])
-        return -(truth * log_q).sum() / n_rows, gradient
-
-    start = np.append(1.0, np.zeros(probs.shape[1] - 1))
-    best = minimize(loss, start, jac=True, method="L-BFGS-B", options={"ftol": 1e-12, "gtol": 1e-6}).x
-    return softmax(best[0] * logs + np.append(0.0, best[1:]), axis=1)

@@ -102,31 +102,38 @@ FIRST = {
     (3, 500): (10.5, 5.0), (10, 1000): (16.0, 4.5),
 }  # fmt: skip
 
-# Two classes by value: kind, share of each value, shift of its log-odds, rows. Expected: any value is named,
-# the last one is, the values differ, each at its own level of 5%; version 0.3.0 named any.
+# Two classes by value: kind, share of each value, shift of its log-odds, rows, and how often 0.3.0 named any.
+# Expected: any value is named, the last is, the values differ, each at a level of 5%; either, at half of it.
 FOUR = [0.5, 0.241, 0.15, 0.109]
 SPREAD_OUT = (0.25 * ndtri((np.arange(20) + 0.5) / 20)).tolist()
 BY_VALUE = {
-    "calibrated, 2 values": ("balanced", [0.5, 0.5], [0, 0], 2000, 5, (6.0, None, 4.0)),
-    "calibrated, 5 values": ("balanced", [0.4, 0.3, 0.2, 0.08, 0.02], [0] * 5, 2000, 3, (5.3, None, 6.0)),
-    "calibrated, 20 values": ("balanced", [0.05] * 20, [0] * 20, 2000, 2, (4.7, None, 4.7)),
-    "calibrated, 5 values, 2%": ("2%", [0.4, 0.3, 0.2, 0.08, 0.02], [0] * 5, 5000, 5, (5.3, None, 6.0)),
-    "last -0.7, 11%": ("balanced", FOUR, [0, 0, 0, -0.7], 20000, 27, (100, 100, 100)),
-    "last -0.7, 11% of 2,000": ("balanced", FOUR, [0, 0, 0, -0.7], 2000, 3, (89, 89, 91)),
-    "last +0.7, 2%": ("2%", FOUR, [0, 0, 0, 0.7], 20000, 100, (99, 99, 99)),
-    "all +0.3": ("balanced", [0.25] * 4, [0.3] * 4, 2000, 3, (93, None, 5)),
-    "20 values, s.d. 0.25": ("balanced", [0.05] * 20, SPREAD_OUT, 4000, 5, (75, None, 99)),
+    "calibrated, 2 values": ("balanced", [0.5, 0.5], [0, 0], 2000, 5, (6.0, None, 4.0, 4.7)),
+    "calibrated, 5 values": (
+        "balanced",
+        [0.4, 0.3, 0.2, 0.08, 0.02],
+        [0] * 5,
+        2000,
+        3,
+        (5.3, None, 6.0, 6.0),
+    ),
+    "calibrated, 20 values": ("balanced", [0.05] * 20, [0] * 20, 2000, 2, (4.7, None, 4.7, 5.3)),
+    "calibrated, 5 values, 2%": ("2%", [0.4, 0.3, 0.2, 0.08, 0.02], [0] * 5, 5000, 5, (5.3, None, 6.0, 4.7)),
+    "last -0.7, 11%": ("balanced", FOUR, [0, 0, 0, -0.7], 20000, 27, (100, 100, 100, 100)),
+    "last -0.7, 11% of 2,000": ("balanced", FOUR, [0, 0, 0, -0.7], 2000, 3, (89, 89, 91, 87)),
+    "last +0.7, 2%": ("2%", FOUR, [0, 0, 0, 0.7], 20000, 100, (99, 99, 99, 99)),
+    "all +0.3": ("balanced", [0.25] * 4, [0.3] * 4, 2000, 3, (93, None, 5, 87)),
+    "20 values, s.d. 0.25": ("balanced", [0.05] * 20, SPREAD_OUT, 4000, 5, (75, None, 99, 99)),
 }
 # Several classes by value: classes, rows, values, change of the logits of the last.
 BY_VALUE_OF_SEVERAL = {
-    "calibrated, 2 values": (3, 1500, 2, 0.0, None, (None, None, None)),
-    "calibrated, 4 values": (10, 3000, 4, 0.0, None, (None, None, None)),
-    "all classes of the last": (3, 6000, 4, [0.75, -0.75, 0.0], 80, (100, 100, 100)),
-    "one class of the last +0.7": (10, 4000, 4, [0.7] + [0.0] * 9, 0, (100, 100, 79)),
+    "calibrated, 2 values": (3, 1500, 2, 0.0, None, (None, None, None, None)),
+    "calibrated, 4 values": (10, 3000, 4, 0.0, None, (None, None, None, None)),
+    "all classes of the last": (3, 6000, 4, [0.75, -0.75, 0.0], 80, (100, 100, 100, None)),
+    "one class of the last +0.7": (10, 4000, 4, [0.7] + [0.0] * 9, 0, (100, 100, 79, None)),
 }
 BY_VALUE_HEAD = (
     *("world", "rows", "any named before", "any named (expected)", "the last named (expected)"),
-    "differ (expected)",
+    *("differ (expected)", "either (expected)"),
 )
 
 
@@ -197,17 +204,30 @@ def weights_part(n, seed):
             np.array([test.p_value for test in in_groups(kind, what, number, n, rng)]) for what in (OK, wrong)
         )
         at_level = np.quantile(null, LEVEL)
-        told = share(null < LEVEL), share(found < LEVEL), share(found < at_level)
-        rows.append((kind_in_words(kind), wrong, number, *told, f"{at_level:.2f}"))
-    head = ("rows of", "wrong", "groups of 20", "level", "power", "power at a level of 5%", "p at it")
+        unequal = in_groups(kind, OK, number, n, rng, spread=1.0)
+        told = (
+            share([test.p_value < LEVEL for test in unequal]),
+            share(found < LEVEL),
+            share(found < at_level),
+        )
+        rows.append((kind_in_words(kind), wrong, number, share(null < LEVEL), *told, f"{at_level:.2f}"))
+    head = (
+        *("rows of", "wrong", "groups", "level", "level, unequal groups", "power", "power at a level of 5%"),
+        "p at it",
+    )
     yield Table("few-groups", head, rows, samples(n))
 
 
-def in_groups(kind, wrong, number, n, rng):
-    """Return tests of rows in groups of 20."""
-    groups = np.arange(20 * number) // 20
-    worlds = (draw(kind, wrong, len(groups), rng, groups) for _ in range(n))
-    return [one_test(world.rows(groups=groups)) for world in worlds]
+def in_groups(kind, wrong, number, n, rng, spread=0.0):
+    """Return tests of rows in groups of 20, or of lognormal sizes."""
+    tests = []
+    for _ in range(n):
+        sizes = np.full(number, 20)
+        if spread:
+            sizes = np.maximum(1, 20 * np.exp(rng.normal(-(spread**2) / 2, spread, number))).astype(int)
+        groups = np.repeat(np.arange(number), sizes)
+        tests.append(one_test(draw(kind, wrong, len(groups), rng, groups).rows(groups=groups)))
+    return tests
 
 
 def coverage_part(n, seed):
@@ -335,10 +355,11 @@ def anchors_part(n, seed):
 
 
 def by_value(world, value, **given):
-    """Return whether any value is named, whether the last one is, and whether the values differ."""
+    """Return whether any value is named, whether the last one is, whether values differ, and either."""
     found = evaluate(world.stated, world.labels, by=value, draws=1, **given).by_group
-    named = {one.value for one in found.values if one.corrected < LEVEL}
-    return bool(named), str(value.max()) in named, found.p_value < LEVEL
+    named = {one.value for one in found.values if one.finding.state.miscalibrated}
+    differ = found.p_value < LEVEL
+    return bool(named), str(value.max()) in named, differ, bool(named) or differ
 
 
 def values_in_words(found, expected):
@@ -382,7 +403,7 @@ def groups_rows_part(n, seed):
         rng, groups = source(seed, "group rows", number), np.arange(10 * number) // 10
         worlds = (draw("balanced", OK, 10 * number, rng, groups) for _ in range(n))
         found = [by_value(world, groups % 4, groups=groups) for world in worlds]
-        told = values_in_words(found, (expected, None, None))
+        told = values_in_words(found, (expected, None, None, None))
         rows.append((f"{number} groups", f"{10 * number:,}", "-", *told))
     yield Table("groups-rows", BY_VALUE_HEAD, rows, samples(n))
 

@@ -25,8 +25,10 @@ from scipy.special import softmax
 
 from temperance import make_calibrator
 from temperance.data import simulate
-from temperance.monitoring.change import action_for, estimate_change, recent_gaps
+from temperance.metrics.predictions import check_rows
+from temperance.monitoring.change import LAST, is_other_data, recent_gaps
 from temperance.monitoring.evidence import cumulate, evidence_of
+from temperance.monitoring.repairs import compare_repairs
 from temperance.monitoring.shift import compare_with_baseline
 from temperance.monitoring.sums import (
     LabelledSums,
@@ -54,6 +56,7 @@ class World:
 
     calibrator: object
     limits: Limits
+    logits: np.ndarray
     probs: np.ndarray
     truth: np.ndarray
     labels: np.ndarray
@@ -65,10 +68,11 @@ class World:
         """Draw a classifier, fit a calibrator, and apply it to the pool."""
         task = simulate(fit_rows + POOL, CLASSES, sharpness=SHARPNESS, random_state=seed)
         calibrator = make_calibrator(METHOD).fit(task.logits[:fit_rows], task.labels[:fit_rows])
-        probs = calibrator.predict_proba(task.logits[fit_rows:])
+        logits = task.logits[fit_rows:]
+        probs = calibrator.predict_proba(logits)
         hard = np.random.default_rng(seed).random(POOL) < 0.1
         truth, labels = task.probabilities[fit_rows:], task.labels[fit_rows:]
-        return cls(calibrator, allowed(calibrator.model_), probs, truth, labels, hard)
+        return cls(calibrator, allowed(calibrator.model_), logits, probs, truth, labels, hard)
 
 
 def stable(world: World, rng: np.random.Generator, day: int, rows: int) -> tuple[np.ndarray, np.ndarray]:
@@ -123,11 +127,27 @@ def _drawn(probs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.minimum(below.sum(axis=1), probs.shape[1] - 1)
 
 
-def live(world: World, draw: Draw, days: int, rows: int, seed: int) -> list[LabelledSums]:
-    """Draw the rows of all days, and sum what the check of each day sums."""
+def draw_days(world: World, draw: Draw, days: int, rows: int, seed: int) -> list:
+    """Draw the rows of all days, and their labels."""
     rng = np.random.default_rng((seed, rows, days))
-    drawn = (draw(world, rng, day, rows) for day in range(days))
+    return [draw(world, rng, day, rows) for day in range(days)]
+
+
+def live(world: World, drawn: list) -> list[LabelledSums]:
+    """Sum what the check of each day sums."""
     return [sum_labelled(world.probs[at], labels, world.limits) for at, labels in drawn]
+
+
+def advice(world: World, window: LabelledSums, at: np.ndarray, labels: np.ndarray) -> str:
+    """Return what the check of a day advises whose alarm is about these sums."""
+    if is_other_data(window, world.limits):
+        return "inspect"
+    frequencies = (window.labels + 0.5) / (window.labels + 0.5).sum()
+    rows = check_rows(world.probs[at], labels)
+    found = compare_repairs(
+        world.calibrator.model_, world.limits, window, frequencies, rows, world.logits[at]
+    )
+    return "adapt" if found.adapts else "refit"
 
 
 def looks(world: World, history: list[LabelledSums]) -> Iterator[tuple[float, int]]:
@@ -138,10 +158,10 @@ def looks(world: World, history: list[LabelledSums]) -> Iterator[tuple[float, in
         yield evidence_of(so_far, world.limits.low, world.limits.high)
 
 
-def on_watch(world: World, history: list[LabelledSums], start: int) -> bool:
-    """Say whether the last checks are outside the allowed range."""
-    records = [SimpleNamespace(name="", date="", labelled=one) for one in history]
-    return any(gap.outside for gap in recent_gaps(records, start, world.limits))
+def on_watch(limits: Limits, history: list[LabelledSums]) -> bool:
+    """Say whether the last check, or the last three, are outside the allowed range beyond chance."""
+    records = [SimpleNamespace(name="", date="", labelled=one) for one in history[-LAST:]]
+    return any(gap.outside for gap in recent_gaps(records, limits))
 
 
 def false_alarms(fit_rows: int, repeats: int, plans=YEAR) -> list[tuple[float, float, float]]:
@@ -152,10 +172,10 @@ def false_alarms(fit_rows: int, repeats: int, plans=YEAR) -> list[tuple[float, f
         mean = residuals(world.probs, world.labels).mean(axis=0)
         outside = ((mean < world.limits.low) | (mean > world.limits.high)).any()
         for i, (rows, checks) in enumerate(plans):
-            history = live(world, stable, checks, rows, seed)
+            history = live(world, draw_days(world, stable, checks, rows, seed))
             evidence = list(looks(world, history))
             weekly = range(0, checks, max(1, checks // 52))
-            watched = [on_watch(world, history[: day + 1], evidence[day][1]) for day in weekly]
+            watched = [on_watch(world.limits, history[: day + 1]) for day in weekly]
             found[i, seed] = max(evidence)[0] >= ALARM, np.mean(watched), outside
     return [tuple(shares) for shares in found.mean(axis=1).tolist()]
 
@@ -165,16 +185,16 @@ def detection(kind: str, fit_rows: int, rows: int, repeats: int, days: int) -> d
     delays, advised = np.full((2, repeats), np.inf), Counter()
     for seed in range(repeats):
         world = World.make(fit_rows, 1000 + seed)
-        history = live(world, KINDS[kind], days, rows, seed)
+        drawn = draw_days(world, KINDS[kind], days, rows, seed)
+        history = live(world, drawn)
         for day, (log_e, start) in enumerate(looks(world, history)):
             after = day - CHANGES_AFTER + 1
-            if 0 < after < delays[1, seed] and (log_e >= ALARM or on_watch(world, history[: day + 1], start)):
+            if 0 < after < delays[1, seed] and (log_e >= ALARM or on_watch(world.limits, history[: day + 1])):
                 delays[1, seed] = after
             if log_e >= ALARM:
                 if after > 0:
                     delays[0, seed] = after
-                    change = estimate_change(reduce(add, history[start : day + 1]), world.limits)
-                    advised[action_for(change, world.limits)] += 1
+                    advised[advice(world, reduce(add, history[start : day + 1]), *drawn[day])] += 1
                 break
     alarm, watch = np.median(delays, axis=1)
     return {

@@ -30,10 +30,11 @@ from temperance.core.solution import Solution, parse_message
 from temperance.errors import InputError, excerpt
 from temperance.files import read_regular_file, write_atomically
 from temperance.formulas.automation import Automation
-from temperance.formulas.fit_record import BASELINE_SHARES, UNITS, Baseline, FitRecord, FittedOn
+from temperance.formulas.fit_record import BASELINE_SHARES, MAX_GROUPS, UNITS, Baseline, FitRecord, FittedOn
 from temperance.formulas.model import Formula, Model, Shape, TemperatureFormula, apply_to_rows
 from temperance.inputs.validation import check_choice, check_temperatures
 from temperance.json_fields import (
+    MAX_COUNT,
     Field,
     check_count,
     check_line,
@@ -165,6 +166,10 @@ BASELINE = (
     ),
     Field("label_frequencies", list, optional=True, low=0, high=1, shape=("K",)),
     Field("class_variances", list, optional=True, low=0, high=0.25, shape=("K",)),
+    # Not in files of version 2.
+    Field("fit_rows", float, optional=True, low=1 - ROUNDING, high=MAX_COUNT),
+    Field("label_means", list, optional=True, low=0, high=1 + ROUNDING, shape=("G", "G")),
+    Field("label_variances", list, optional=True, low=0, high=0.25, shape=("G", "G")),
 )
 OBJECTS = {
     "fit": FIT,
@@ -263,13 +268,14 @@ def read_model(content: Json, method: Method, options: Mapping[str, Any]) -> Mod
     if isinstance(formula, TemperatureFormula):
         check_names("fit", content["fit"], required=["temperature_quantiles"])
     read, unknown = {}, {"": _unknown_fields(content, FILE)}
+    sizes = {"K": n_classes, "G": min(n_classes, MAX_GROUPS)}
     for place, table in OBJECTS.items():
         if place in content:
             unknown[place] = _unknown_fields(content[place], table)
             given = content[place]
             if place == "adaptation":  # where null means absent
                 given = {name: value for name, value in given.items() if value is not None}
-            read[place] = read_fields(given, table, n_classes, place=place)
+            read[place] = read_fields(given, table, sizes, place=place)
     fit = read["fit"]
     solution = fit.pop("solution")
     solver, status = parse_message(solution.pop("message"), converged=solution.pop("converged"))
@@ -300,7 +306,7 @@ def read_model(content: Json, method: Method, options: Mapping[str, Any]) -> Mod
 
 
 def _automation(read: Json, content: Json) -> Automation:
-    absent = {"threshold": None, "error": None, "bound": None}
+    absent: Json = {"threshold": None, "error": None, "bound": None}
     rule = Automation(**absent | read, class_names=content.get("class_names"))
     if rule.positive is not None:
         check_count(rule.positive, "automation.positive", 0, content["classes"] - 1)
@@ -326,6 +332,7 @@ def _check_together(model: Model) -> None:
         check_count(model.record.positive, "positive", 0, model.n_classes - 1)
     if baseline is not None:
         for smaller, name, larger in (
+            (baseline.fit_rows or 0, "baseline.fit_rows", model.n_rows * (1 + ROUNDING)),
             (baseline.rows, "baseline.rows", model.n_rows),
             (baseline.effective_rows, "baseline.effective_rows", baseline.rows * (1 + ROUNDING)),
         ):

@@ -44,7 +44,7 @@ class Field:
     low, high : float
         The limits of a number, and of each number of an array.
     shape : tuple
-        The shape of an array; "K" is the number of classes.
+        The shape of an array; letters stand for sizes, as "K" for the number of classes.
     check : callable, optional
         What else must hold: (value, its name in messages) -> the value.
     """
@@ -69,16 +69,19 @@ def reading_errors(fact: str, *, advice: str = "", where: str = "") -> Iterator[
         raise InputError(f"{fact}: {sentence}", advice=advice, where=where) from None
 
 
+def unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the fields of a JSON object; raise if one occurs twice."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        twice = sorted(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
+        raise InputError(f"a field must occur once; found {listed(twice)} more than once")
+    return fields
+
+
 def parse_object(content: bytes) -> dict[str, Any]:
     """Return the JSON object of a file: names occur once, numbers are finite, nesting is bounded."""
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        if twice := sorted(name for name, times in Counter(n for n, _ in pairs).items() if times > 1):
-            raise InputError(f"a field must occur once; found {listed(twice)} more than once")
-        return dict(pairs)
-
     try:
-        parsed = json.loads(content.decode(), object_pairs_hook=unique)
+        parsed = json.loads(content.decode(), object_pairs_hook=unique_fields)
     except InputError:
         raise
     except (ValueError, RecursionError) as error:  # ValueError also for a number with too many digits
@@ -128,15 +131,16 @@ def plain_json(value: Any, where: str, depth: int = 0) -> Any:
 def read_fields(
     given: Mapping[str, Any],
     table: Sequence[Field],
-    n_classes: int = 0,
+    sizes: Mapping[str, int] | None = None,
     *,
     place: str = "",
     only: bool = False,
 ) -> dict[str, Any]:
     """Return the checked values of the given fields, by the attribute that will hold each.
 
-    Attributes of an attribute, such as "record.date", are in a dictionary of their own. `place` is the name
-    of an object within the file. With `only`, other fields raise an error.
+    Attributes of an attribute, such as "record.date", are in a dictionary of their own. `sizes` are the
+    numbers behind the letters of shapes, `place` is the name of an object within the file. With `only`, other
+    fields raise an error.
     """
     required = [field.name for field in table if not field.optional]
     known = [field.name for field in table] if only else None
@@ -149,14 +153,14 @@ def read_fields(
             holder = values
             for name in holders:
                 holder = holder.setdefault(name, {})
-            holder[attribute] = check_value(field, given[field.name], where, n_classes)
+            holder[attribute] = check_value(field, given[field.name], where, sizes or {})
     return values
 
 
-def check_value(field: Field, value: Any, where: str, n_classes: int = 0) -> Any:
+def check_value(field: Field, value: Any, where: str, sizes: Mapping[str, int]) -> Any:
     """Return the value of a field, or raise if it is not what the field must be."""
     if field.kind is list:
-        shape = tuple(n_classes if size == "K" else int(size) for size in field.shape)
+        shape = tuple(sizes[size] if isinstance(size, str) else size for size in field.shape)
         value = check_numbers(value, where, shape, field.low, field.high)
     elif field.kind is float:
         value = check_number(value, where, field.low, field.high)

@@ -310,7 +310,7 @@ def test_a_fit_of_one_row_that_is_adapted_to_one_row_is_read(saved, tmp_path):
     content["adaptation"] = {"log_prior_ratio": [0.0] * content["classes"], "rows": 1}
     content["adaptation"]["frequency_errors"] = None
     content["fit"] |= {"rows": 1, "iterations": 0, "passes": 0}
-    content["baseline"] |= {"rows": 1, "effective_rows": 1.0}
+    content["baseline"] |= {"rows": 1, "effective_rows": 1.0, "fit_rows": 1.0}
     path.write_text(json.dumps(content))
     model = temperance.load(path).model_
     assert (model.n_rows, model.adaptation_rows, model.record.baseline.rows) == (1, 1, 1)

@@ -19,7 +19,7 @@ from temperance.calibrators import fit_record
 from temperance.calibrators.fit_record import confidence_and_entropy
 from temperance.core.blocks import BFloat16, sampled_rows
 from temperance.data import simulate
-from temperance.formulas.fit_record import Baseline, FittedOn
+from temperance.formulas.fit_record import Baseline, FittedOn, class_groups
 
 
 @pytest.fixture
@@ -139,11 +139,12 @@ def test_a_weight_counts_as_the_row_repeated(task):
 def test_rounding_and_the_scale_of_weights_leave_the_baseline_in_its_range(scale, tmp_path):
     rng = np.random.default_rng(0)
     logits = np.zeros((50, 2), np.float32)
-    logits[:, 0] = 1000.0  # confidence 1, entropy 0
+    labels = np.arange(50) % 2
+    logits[np.arange(50), labels] = 1000.0  # confidence 1, entropy 0
     weights = scale * rng.random(50)
     weights[0] *= 1e-200  # so that the squares of ratios overflow or vanish
     with pytest.warns(UserWarning, match="classified correctly"):
-        cal = TemperatureScaling().fit(logits, np.zeros(50, int), weights)
+        cal = TemperatureScaling().fit(logits, labels, weights)
     assert (cal.baseline_.accuracy, cal.baseline_.mean_confidence, cal.baseline_.mean_entropy) == (1, 1, 0)
     assert cal.baseline_.effective_rows == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
     cal.save(tmp_path / "cal.json")
@@ -158,15 +159,39 @@ def test_ties_are_in_the_shares():
 
 
 @pytest.mark.parametrize("method", ["ts", "ets", "bayes", "bayes-bias"])
-def test_a_large_fit_is_described_by_sampled_rows(method, fit, small_samples):
+def test_a_large_fit_has_quantiles_of_sampled_rows_and_means_of_all(method, fit, small_samples):
     task = simulate(1000, 5, random_state=2)  # 64 rows are allowed, 400 / 5 = 80 logits: one in 16
     baseline = fit(method, task.logits, task.labels).baseline_
     cal = fit(method, task.logits, task.labels)
     sample = sampled_rows(16, 1000)
     assert baseline.rows == len(sample) >= 62
-    probs = cal.predict_proba(task.logits[sample])
+    probs = cal.predict_proba(task.logits)
+    assert baseline.confidence_quantiles[-1] == pytest.approx(probs[sample].max(), rel=1e-9)
     assert baseline.mean_confidence == pytest.approx(probs.max(axis=1).mean(), rel=1e-9)
-    assert baseline.accuracy == np.mean(cal.predict(task.logits[sample]) == task.labels[sample])
+    assert baseline.accuracy == np.mean(cal.predict(task.logits) == task.labels)
+    assert baseline.fit_rows == pytest.approx(1000)
+    np.testing.assert_allclose(baseline.mean_probabilities, probs.mean(axis=0), rtol=1e-9)
+    np.testing.assert_allclose(baseline.label_frequencies, np.bincount(task.labels) / 1000)
+
+
+@pytest.mark.parametrize("n_classes", [2, 5, 40])
+def test_means_by_label_are_of_groups_of_classes(n_classes):
+    """Beyond 32 classes, the rarest share a group."""
+    task = simulate(600, n_classes, random_state=3)
+    weights = 1.0 + np.arange(600) % 3
+    cal = TemperatureScaling().fit(task.logits, task.labels, weights)
+    probs, baseline, groups = cal.predict_proba(task.logits), cal.baseline_, class_groups(cal.class_counts_)
+    assert np.bincount(groups).max() == max(1, n_classes - 31)
+    assert baseline.fit_rows == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
+    assert baseline.label_means.shape == (min(n_classes, 32),) * 2
+    for label in range(len(baseline.label_means)):
+        own = groups[task.labels] == label
+        for group in range(len(baseline.label_means)):
+            p, w = probs[own][:, groups == group].sum(axis=1), weights[own]
+            mean = w @ p / w.sum()
+            assert baseline.label_means[label, group] == pytest.approx(mean, rel=1e-6)
+            variance = w @ (p - mean) ** 2 / w.sum()
+            assert baseline.label_variances[label, group] == pytest.approx(variance, abs=1e-9)
 
 
 def test_rows_read_in_blocks_give_the_same_baseline(task, fit, monkeypatch):

@@ -87,7 +87,7 @@ def test_fit_takes_options_and_probabilities_and_one_score(run, files, task, bin
     assert json.loads(read("cal.json")) == wanted
     np.savez("binary.npz", logits=binary[0], labels=binary[1])
     run("fit", "binary.npz", "-o", "binary.json").succeeded()
-    make_calibrator("bayes").fit(*binary).save("library.json", overwrite=True)
+    make_calibrator("bayes-bias").fit(*binary).save("library.json", overwrite=True)
     assert read("binary.json") == read("library.json")
 
 

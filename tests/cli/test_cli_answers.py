@@ -46,18 +46,17 @@ def test_the_next_command_reads_the_file_alike(run, files, task):
 
 
 def test_without_a_method_fit_takes_the_default_for_the_classes_and_says_so(run, files):
-    first = run("fit", "val.npz", "-o", "cal.json").succeeded().out.splitlines()[0]
-    assert first.startswith("Fitted bayes, the default for more than two classes, to 300 rows")
+    first, second, *_ = run("fit", "val.npz", "-o", "cal.json").succeeded().out.splitlines()
+    assert first == "bayes is the default for more than two classes; -m chooses another method."
+    assert second.startswith("Fitted bayes to 300 rows")
     logits = np.log(np.tile([0.75, 0.25], (40, 1)))
     np.savez("two.npz", logits=logits, labels=np.arange(40) % 4 == 0)
     told = run("fit", "two.npz", "-o", "two.json", "--json").json
     assert (told["method"], load("two.json").class_bias) == ("bayes-bias", "auto")
     shown = " ".join(run("fit", "two.npz", "-o", "b.json").succeeded().out.split())
-    assert shown.startswith("Fitted bayes-bias, the default for two classes, to 40 rows")
+    assert shown.startswith("bayes-bias is the default for two classes; -m chooses another method. Fitted")
     assert "Before: Too few rows to tell: P(class 1) 25.0% on average, 10 of 40 observed" in shown
-    assert re.search(
-        r"After, on the rows of the fit: P\(class 1\) [^ ]* on average, 25.0% observed \(O/E", shown
-    )
+    assert re.search(r"After, on the rows of the fit: P\(class 1\) [^ ]* on average, 25.0% observed\.", shown)
 
 
 def test_fit_judges_the_positive_class_and_warns_of_swapped_columns(run):
@@ -235,3 +234,19 @@ def test_commands_say_that_rows_are_copies(run, files, task):
         told = run(words[0], "twice.npz", *words[1:])
         assert told.code == 0
         assert "They are copies, since labels of equal rows agree more often" in " ".join(told.err.split())
+
+
+def test_a_quiet_comparison_prints_the_answer(run, files):
+    words = ("compare", "val.npz", "-m", "ts")
+    told = run(*words, "-q").succeeded().out
+    assert told.startswith("Calibrate with ts.")
+    assert run(*words).out.startswith(told)
+
+
+def test_an_invalid_date_is_blamed_where_another_library_fails_first(monkeypatch):
+    from temperance.cli.program import _explain
+
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "nan")
+    message, code = _explain(ValueError("invalid literal for int() with base 10: 'nan'"))
+    assert message.startswith("the environment variable SOURCE_DATE_EPOCH must be a number of seconds")
+    assert code == 2

@@ -174,3 +174,12 @@ def test_groups_of_the_file_count(run, cal, judged):
     told = run("automate", "cal.json", "grouped.npz", "--max-error", "0.6", "--json").json
     assert {name: told[name] for name in wanted.to_dict()} == wanted.to_dict()
     assert told["groups"] == groups.max() + 1
+    np.save("costs.npy", 1 - np.eye(4))
+    told = run(
+        "evaluate", "grouped.npz", "-c", "cal.json", "--draws", 20, "--costs", "costs.npy", "--json"
+    ).json
+    probs = cal.predict_proba(judged.logits)
+    costs = decisions.evaluate_costs(probs, judged.labels, 1 - np.eye(4), groups=groups)
+    assert told["costs"] == json.loads(json.dumps(costs.to_dict()))
+    alone = decisions.evaluate_costs(probs, judged.labels, 1 - np.eye(4))
+    assert told["costs"]["realised"]["low"] != alone.realised.low

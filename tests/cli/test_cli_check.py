@@ -15,12 +15,12 @@ from temperance.data import simulate
 @pytest.fixture
 def week(folder):
     """Write a calibrator and weeks of rows: unchanged, other frequencies, wrong labels, no labels."""
-    task = simulate(n_rows=6000, n_classes=4, random_state=3)
-    make_calibrator("bayes").fit(task.logits[:1500], task.labels[:1500]).save("cal.json")
-    logits, labels = task.logits[1500:], task.labels[1500:]
+    task = simulate(n_rows=9000, n_classes=4, random_state=3)
+    make_calibrator("bayes-bias").fit(task.logits[:4500], task.labels[:4500]).save("cal.json")
+    logits, labels = task.logits[4500:], task.labels[4500:]
     rng = np.random.default_rng(0)
     weight = np.where(labels == 0, 4.0, 1.0)
-    often = rng.choice(len(labels), 2000, p=weight / weight.sum())
+    often = rng.choice(len(labels), 1000, p=weight / weight.sum(), replace=False)
     np.savez("same.npz", logits=logits[:1000], labels=labels[:1000])
     np.savez("often.npz", logits=logits[often], labels=labels[often])
     np.savez("wrong.npz", logits=logits, labels=(labels + (rng.random(len(labels)) < 0.3)) % 4)
@@ -57,16 +57,16 @@ def test_a_gap_without_enough_evidence_is_watched(week, run):
     """Yellow and exit code 0: the last files are outside the allowed range, and there is no alarm yet."""
     rows = np.load("wrong.npz")
     for number in (1, 2):
-        part = slice(30 * number, 30 * number + 30)
+        part = slice(40 * number, 40 * number + 40)
         np.savez(f"week{number}.npz", logits=rows["logits"][part], labels=rows["labels"][part])
     run("check", "cal.json", "week1.npz", "--history", "checks.jsonl").succeeded()
     told = run("check", "cal.json", "week2.npz", "--history", "checks.jsonl", "--json").succeeded().json
     jsonschema.validate(told, SCHEMA)
     assert (told["state"], told["action"], told["alarm"]) == ("watch", "watch", False)
-    assert [gap["name"] for gap in told["gaps"]][:2] == ["week2.npz", "week1.npz"]
-    assert f"about {told['labels']['number']} more labels" in told["words"][0]
+    assert [(gap["name"], gap["checks"]) for gap in told["gaps"]] == [("week2.npz", 1), ("week1.npz", 2)]
+    assert "settle it." in told["words"][0]
     words = run("check", "cal.json", "week2.npz", "--history", "checks.jsonl").succeeded().out
-    assert words.startswith("Watch: the gap is outside the allowed range")
+    assert words.startswith("Watch. Confidence is too high: ")
 
 
 def test_the_command_to_adapt_can_be_pasted_and_helps(week, run):
@@ -79,9 +79,9 @@ def test_the_command_to_adapt_can_be_pasted_and_helps(week, run):
 
 def test_the_command_reads_the_rows_as_the_check_did_if_the_classes_are_many(folder, run):
     task = simulate(n_rows=8000, n_classes=25, random_state=3)
-    make_calibrator("ts").fit(task.logits[:2000], task.labels[:2000]).save("cal.json")
+    make_calibrator("ts").fit(task.logits[:6000], task.labels[:6000]).save("cal.json")
     weight = np.where(task.labels == 0, 8.0, 1.0)
-    often = np.random.default_rng(0).choice(len(weight), 4000, p=weight / weight.sum())
+    often = np.random.default_rng(0).choice(len(weight), 2000, p=weight / weight.sum(), replace=False)
     np.savez("task.npz", logits_val=task.logits[often], labels_val=task.labels[often])
     (folder / "my names.txt").write_text("\n".join(f"class {k}" for k in range(25)))
     done = run("check", "cal.json", "task.npz", "--part", "val", "--classes", "@my names.txt")
@@ -101,6 +101,24 @@ def test_a_history_continues_and_the_page_shows_it(week, run):
     again = run("check", "cal.json", "wrong.npz", "--history", "checks.jsonl")
     assert again.code == 3
     assert "not counted again" in again.out
+
+
+def test_the_class_that_people_act_on_can_be_named(folder, run):
+    rng = np.random.default_rng(0)
+    x = rng.normal(-1.9, 1.9, 3000)
+    labels = np.where(rng.random(3000) < 1 / (1 + np.exp(-x)), "default", "no")
+    rows = np.column_stack([-x / 2, x / 2])
+    make_calibrator("ts").fit(rows[:2000], labels[:2000], classes=["no", "default"]).save("cal.json")
+    lines = [f"{a},{b},{y}" for (a, b), y in zip(rows[2000:], labels[2000:], strict=True)]
+    (folder / "week.csv").write_text("\n".join(["logit_no,logit_default,label", *lines]))
+    words = ("check", "cal.json", "week.csv", "--history", "checks.jsonl")
+    assert run(*words, "--json").succeeded().json["words"][0].startswith("Keep. P(default) fits: ")
+    run(*words, "--positive", "no").failed(2, "positive must be the same", "Pass --positive default")
+    named = run("check", "cal.json", "week.csv", "--positive", "no", "--json").succeeded().json
+    jsonschema.validate(named, SCHEMA)
+    assert named["words"][0].startswith("Keep. P(no) fits: ")
+    evaluated = run("evaluate", "week.csv", "-c", "cal.json", "--positive", "no", "--json").succeeded().json
+    assert named["finding"] == evaluated["finding"]
 
 
 def test_labels_that_are_wrong_are_an_error_and_not_left_out(week, run):

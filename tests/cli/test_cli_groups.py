@@ -33,13 +33,13 @@ def test_fit_uses_the_groups_of_the_file_and_says_so(run, grouped, task, words):
 
 
 def test_the_gap_before_the_fit_is_judged_by_groups(run, folder):
-    """A fifth of the groups is wrong as a whole: 20 groups do not show that 80% is below 90%; 800 rows do."""
+    """A fifth of the groups is wrong as a whole: 20 groups do not show that 20% is above 10%; 800 rows do."""
     wrong = np.repeat(np.arange(20) % 5 == 0, 40)
     logits = np.tile([np.log(9.0), 0.0], (800, 1)) + np.random.default_rng(0).normal(0, 0.01, (800, 2))
     np.savez("alone.npz", logits=logits, labels=wrong.astype(int))
     np.savez("together.npz", logits=logits, labels=wrong.astype(int), groups=np.arange(800) // 40)
-    assert "Before: overconfident by 10" in run("fit", "alone.npz", "-m", "ts", "-o", "a.json").out
-    assert "Before: no clear gap" in run("fit", "together.npz", "-m", "ts", "-o", "b.json").out
+    assert "Before: P(class 1) is too low: 10.0%" in run("fit", "alone.npz", "-m", "ts", "-o", "a.json").out
+    assert "Before: Too few rows to tell: " in run("fit", "together.npz", "-m", "ts", "-o", "b.json").out
 
 
 def test_a_check_without_the_groups_of_the_fit_warns(run, grouped, task):

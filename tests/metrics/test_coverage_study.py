@@ -29,10 +29,6 @@ def test_the_truth_of_a_metric_is_its_value_on_many_rows(scripts, monkeypatch):
         labels = worlds.draw_labels(truth, rng)
         for name in ("accuracy", "nll", "brier", "aurc", "overconfidence"):
             assert getattr(metrics, name)(probs, labels) == pytest.approx(truths[name], abs=0.02), name
-        for loss in ("nll", "brier"):
-            parts = metrics.decompose(probs, labels, loss=loss)
-            assert parts.calibration == pytest.approx(truths[f"{loss}_calibration"], abs=0.005)
-            assert parts.refinement == pytest.approx(truths[f"{loss}_refinement"], abs=0.02)
         at = np.arange(n_rows), labels
         gain = np.mean(np.log(rival[at]) - np.log(probs[at]))
         assert gain == pytest.approx(truths["nll difference"], abs=0.01)

@@ -123,23 +123,8 @@ def test_values_are_those_of_the_single_functions(task, weight):
     assert list(result) == list(METRICS)
     for name, estimate in result.items():
         options = {"bins": 7} if name in ("ece", "mce", "classwise_ece", "debiased_ece") else {}
-        if not name.endswith(("calibration", "refinement")):  # of other folds
-            value = getattr(metrics, name)(*task, sample_weight=weight, **options)
-            assert estimate.value == pytest.approx(value, rel=1e-9), name
-
-
-def test_the_parts_of_each_loss_add_up(result):
-    for loss in ("nll", "brier"):
-        parts = result[f"{loss}_calibration"].value + result[f"{loss}_refinement"].value
-        assert parts == pytest.approx(result[loss].value, rel=1e-12)
-
-
-def test_a_calibration_part_of_0_has_an_interval_that_allows_for_missed_error(simulate):
-    # Slightly sharpened, and by chance no recalibrator does better out of fold.
-    rows = simulate(300, 3, sharpen=1.1, seed=4)[:2]
-    estimate = metrics.evaluate(*rows, draws=200)["nll_calibration"]
-    assert estimate.value == estimate.low == 0
-    assert 0 < estimate.high < 0.05
+        value = getattr(metrics, name)(*task, sample_weight=weight, **options)
+        assert estimate.value == pytest.approx(value, rel=1e-9), name
 
 
 def test_one_seed_gives_the_same_bits_and_another_gives_others(task):

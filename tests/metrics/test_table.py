@@ -14,7 +14,7 @@ from temperance.metrics import METRICS
 from temperance.metrics.intervals import Estimate
 from temperance.metrics.predictions import check_rows, risk_curve
 
-FUNCTIONS = {name: getattr(metrics, name) for name in METRICS if hasattr(metrics, name)}
+FUNCTIONS = {name: getattr(metrics, name) for name in METRICS}
 BINNED = [name for name, function in FUNCTIONS.items() if "bins" in inspect.signature(function).parameters]
 
 
@@ -66,12 +66,6 @@ def test_a_function_has_its_name_its_signature_and_all_its_parameters_in_the_doc
     assert heads == list(parameters)
 
 
-def test_only_the_parts_of_losses_have_no_function_of_their_own():
-    assert METRICS.keys() - FUNCTIONS == {
-        f"{loss}_{part}" for loss in ("nll", "brier") for part in ("calibration", "refinement")
-    }
-
-
 def test_the_best_value_is_that_of_certain_and_right_predictions():
     found = metrics.evaluate(np.eye(3)[[0, 1, 2] * 20], [0, 1, 2] * 20, draws=20)
     for name, metric in METRICS.items():
@@ -101,7 +95,7 @@ def test_one_dimension_is_the_probability_of_the_second_class():
         assert metric(p, [0, 1, 0]) == metric(np.column_stack([1 - p, p]), [0, 1, 0])
 
 
-@pytest.mark.parametrize("name", [*FUNCTIONS, "decompose", "reliability", "evaluate"])
+@pytest.mark.parametrize("name", [*FUNCTIONS, "reliability", "evaluate"])
 @pytest.mark.parametrize(
     ("probs", "labels", "weight"),
     [
@@ -125,7 +119,7 @@ def test_bad_rows_are_input_errors(name, probs, labels, weight):
     ("name", "options"),
     [(name, {"bins": bins}) for name in [*BINNED, "reliability", "evaluate"] for bins in (0, 1.5, True)]
     + [(name, {"strategy": "quantile"}) for name in [*BINNED, "reliability"]]
-    + [("decompose", {"loss": "ece"}), ("decompose", {"folds": 1}), ("reliability", {"level": 95})]
+    + [("reliability", {"level": 95})]
     + [("evaluate", {"draws": 0}), ("evaluate", {"confidence": 0.0}), ("evaluate", {"confidence": 1.0})],
 )
 def test_bad_options_are_input_errors_that_show_the_value(name, options):

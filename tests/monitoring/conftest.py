@@ -25,8 +25,8 @@ def noisy(world):
 
 @pytest.fixture(scope="session")
 def shifted(world):
-    """Return 3000 of the new rows, in which the first class is four times as frequent."""
+    """Return 1500 of the new rows, in which the first class is four times as frequent."""
     _, logits, labels = world
     weight = np.where(labels == 0, 4.0, 1.0)
-    at = np.random.default_rng(1).choice(len(labels), 3000, p=weight / weight.sum())
+    at = np.random.default_rng(0).choice(len(labels), 1500, p=weight / weight.sum(), replace=False)
     return logits[at], labels[at]

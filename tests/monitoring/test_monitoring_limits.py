@@ -42,6 +42,6 @@ def test_of_many_classes_none_leaves_its_limits_by_the_noise_of_the_fit(n_classe
         labels = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
         limits = allowed(make_calibrator("ts").fit(logits, labels).model_)
         outside += bool((limits.low > 0).any() or (limits.high < 0).any())
-        spread = np.abs(limits.at_fit[1:])  # of a calibrator whose true residuals are 0
-        outside += bool((spread > limits.high[1:] - np.maximum(limits.at_fit[1:], 0)).any())
+        spread = np.abs(limits.center[1:])  # of a calibrator whose true residuals are 0
+        outside += bool((spread > limits.high[1:] - np.maximum(limits.center[1:], 0)).any())
     assert outside <= 2

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from scipy.stats import norm
 
 from temperance import monitoring
 from temperance.report.history import confidence_chart, render_history
@@ -33,20 +34,23 @@ def test_nothing_green_stands_above_a_number_outside_its_range(world, tmp_path_f
         part = slice(first, first + rows)
         first += rows
         found = monitoring.check(world[0], *with_wrong_labels(world, part, share, seed), history=history)
-        low, high = found.gap_limits
-        labelled = [record.labelled for record in found.records]
-        for together in (labelled[-1:], labelled[-3:], labelled):
-            gap = reduce(add, together).gap
-            if gap.high < low or gap.low > high:
+        labelled, limits = [record.labelled for record in found.records], found.limits
+        for together in (labelled[-1:], labelled[-3:]):
+            sums = reduce(add, together)
+            mean, n = sums.residuals / sums.rows, sums.rows
+            errors = np.sqrt((np.maximum(sums.squares - n * mean**2, 0) + 1) / (n + 1) / n + limits.errors**2)
+            z = np.append(3, np.full(3, norm.isf(norm.sf(3) / 3)))
+            differs = np.abs(mean - limits.center) > z * errors
+            if (differs & ((mean < limits.low) | (mean > limits.high))).any():
                 assert found.state != "keep"
         assert (found.state == "act") == found.alarm == found.acts
         assert found.records[-1].action == found.action
         assert found.sentences[0].lower().startswith(found.state)
+        every = np.array([reduce(add, some).means for some in (labelled[-1:], labelled[-3:], labelled)])
+        within = bool(((limits.low <= every) & (every <= limits.high)).all())
+        assert ("No change beyond the tolerance." in found.words) == (within and found.state == "keep")
         page = render_history(found)
-        if 'class="verdict better"' in page:
-            told = [float(gap) for gap in re.findall(r"a gap of ([+-][\d.]+) points", found.words)]
-            assert told
-            assert all(100 * low - 0.05 <= gap <= 100 * high + 0.05 for gap in told)
+        assert ('class="verdict better"' in page) == (within and found.state == "keep")
         assert ('class="verdict watch"' in page) == (found.state == "watch")
         last = found.gaps[0]
         assert (last.rows, last.date) == (rows, found.records[-1].date)
@@ -57,32 +61,34 @@ def watched(world, tmp_path):
     """Return the checks of three good weeks, then two with wrong labels, and the history's path."""
     path, found = tmp_path / "checks.jsonl", []
     for number in range(5):
-        rows = with_wrong_labels(world, slice(100 * number, 100 * number + 100), 0.25 * (number > 2), 1)
+        rows = with_wrong_labels(world, slice(100 * number, 100 * number + 100), 0.4 * (number > 3), 1)
         found.append(monitoring.check(world[0], *rows, history=path, name=f"week{number}.npz"))
     return found, path
 
 
-def test_a_watch_tells_each_check_since_the_last_good_one(watched):
+def test_a_watch_tells_the_last_check_the_last_three_and_all(watched):
     found = watched[0][-1]
     assert (found.state, found.action, found.alarm, found.acts) == ("watch", "watch", False, False)
-    assert found.sentences[0].startswith("Watch: the gap is outside the allowed range, but 500 labelled rows")
-    for name in ("week3.npz", "week4.npz"):
-        assert re.search(
-            rf"{name} on \d{{4}}-\d\d-\d\d, 100 rows: mean confidence [\d.]+%, accuracy", found.words
-        )
-    assert "week2.npz" not in found.words
-    assert "All 5 checks since" in found.words
-    assert "Allowed are -" in found.words
+    assert re.match(r"Watch\. Confidence is too high: [\d.]+% on average, [\d.]+% correct in", found.words)
+    assert [gap.checks for gap in found.gaps] == [1, 3, 5]
+    assert (found.gaps[0].name, found.gaps[0].outside, found.gaps[0].within) == ("week4.npz", True, False)
+    for which in ("The last 3 checks since ", "All 5 checks since "):
+        (said,) = [sentence for sentence in found.sentences if sentence.startswith(which)]
+        assert re.search(r"\d: Confidence [\d.]+% on average, [\d.]+% correct in \d00 rows of", said)
+    assert any(sentence.startswith("Allowed: 0, the difference at the fit, ") for sentence in found.sentences)
     assert 'class="verdict watch"' in render_history(found)
     assert json.loads(json.dumps(found.to_dict()))["gaps"][0]["name"] == "week4.npz"
 
 
 def test_the_labels_that_would_settle_it_do(watched, world):
-    """Rows like those of the last two weeks raise the alarm after about as many as the check says."""
+    """Rows like those of the last week raise the alarm after about as many as the check says."""
     found, path = watched
     number = found[-1].labels.number
-    rows, labels = with_wrong_labels(world, slice(300, 500), 0.25, 1)
-    again = np.arange(2 * number) % 200
+    assert "One more check like this would settle it." in found[-1].words or (
+        f"about {number:,} more labels will settle it." in found[-1].words
+    )
+    rows, labels = with_wrong_labels(world, slice(400, 500), 0.4, 1)
+    again = np.arange(2 * number) % 100
     enough = monitoring.check(world[0], rows[again], labels[again], history=path, name="more")
     assert enough.alarm
     assert 20 <= number <= 2000

@@ -103,5 +103,4 @@ def test_a_method_of_the_literature_names_its_source(key):
 
 @pytest.mark.parametrize("name", sorted(set(temperance.metrics.METRICS) - WITHOUT_SOURCE))
 def test_a_metric_names_its_source(name):
-    function = "decompose" if name.endswith(("_calibration", "_refinement")) else name
-    assert references(inspect.getdoc(getattr(temperance.metrics, function)))
+    assert references(inspect.getdoc(getattr(temperance.metrics, name)))

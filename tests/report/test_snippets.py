@@ -60,6 +60,14 @@ def test_the_options_of_a_method_are_in_the_lines(key):
     assert calibrator.get_params() == temperance.make_calibrator(key).get_params()
 
 
+def test_the_positive_class_is_in_the_lines():
+    result, lines = lines_of(["ts"], classes=["cat", "dog", "emu"], positive="dog")
+    assert "positive='dog'" in lines
+    names = pasted(lines.partition("calibrator.save")[0], val_logits=TASK.logits, val_labels=TASK.labels)
+    assert names["calibrator"].positive_ == result.calibrator.positive_ == 1
+    assert "positive=2" in lines_of(["ts"], positive=2)[1]
+
+
 def test_options_that_cannot_be_written_reuse_the_fit_of_the_comparison():
     prior = temperance.BayesianTemperatureScaling(prior=np.str_("population"))
     _, lines = lines_of({"mine": prior})

@@ -16,7 +16,7 @@ CHANGES = [
     ("date", 5, "date must be text; found 5"),
     ("shift_alarm", 0, "shift_alarm must be true or false; found 0"),
     ("surprise", 1, "it has the unknown 'surprise'"),
-    ("temperance_history", 2, "temperance_history must be 1"),
+    ("temperance_history", 3, "temperance_history must be from 1 to 2"),
     ("predictions", [], "predictions must be a JSON object; found list"),
     ("predictions.rows", 0, "predictions.rows must be above 0; found 0"),
     ("predictions.rows", 1e16, "predictions.rows must be a number from 0 to 1e+15; found 1e+16"),

@@ -8,14 +8,16 @@ them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
 
 from temperance import __version__
-from temperance.core.arrays import AnyArray, Floats, Matrix, Vector
+from temperance.core.arrays import AnyArray, Floats, Indices, Matrix, Vector
 from temperance.core.blocks import BFloat16, row_slices, sampled_rows
 from temperance.core.design_effect import effective_rows
 from temperance.core.logit_rows import LogitRows
@@ -23,14 +25,16 @@ from temperance.core.objective import FitData, Samples
 from temperance.core.quantiles import SLACK
 from temperance.errors import InputWarning, warn_user
 from temperance.files import utc_now
-from temperance.formulas.fit_record import BASELINE_SHARES, Baseline, FitRecord, FittedOn
+from temperance.formulas.fit_record import BASELINE_SHARES, Baseline, FitRecord, FittedOn, class_groups
 from temperance.formulas.model import Model
-from temperance.inputs.validation import warn_of_probabilities
+from temperance.inputs.labels import check_label_counts
+from temperance.inputs.validation import check_are_logits
 
 # Rows that the digest and the baseline are computed from, and how many logits they have at most.
 HASHED_ROWS, HASHED_LOGITS = 4096, 1 << 18
 BASELINE_ROWS, MIN_BASELINE_ROWS, BASELINE_LOGITS = 4096, 1024, 1 << 20
 EVALUATED_LOGITS = 1 << 18  # at a time: three arrays of 2 MB in float64
+MIN_OTHERS, CHANCE = 20, 1.645  # labels of other classes than the first; of a normal number, its 95% quantile
 TIE = 1e-6  # relative: what rounding moves a probability by
 
 
@@ -40,24 +44,38 @@ def record_fit(
     fitted_on: FittedOn,
     class_names: tuple[str, ...] | None,
     positive: int | None,
+    *,
+    check: bool,
 ) -> Model:
-    """Return the model of a fit with the record of the rows it was fitted to."""
+    """Return the model of a fit with the record of the rows it was fitted to.
+
+    `check`: whether to raise if its logits look like probabilities.
+    """
     described = min(BASELINE_ROWS, max(MIN_BASELINE_ROWS, BASELINE_LOGITS // data.n_classes))
     samples: Samples = [
         (_hash_step(data), _labelled),
         (-(-data.n_rows // described), partial(_evaluate, model)),
     ]
     (counts, class_counts), ((labels, logits), predictions) = data.survey(_label_counts, samples)
+    if check:
+        check_are_logits(logits)
     if not data.in_memory:  # in memory, this was checked before the fit
-        warn_of_probabilities(logits)
-    baseline, n_groups, design_effect = _baseline(data.n_classes, *predictions), None, None
+        check_label_counts("fit", class_counts, class_names)
+    if not data.positions and not _agree(labels, logits):
+        fact = "The labels agree with the logits no better than chance:"
+        warn_user(InputWarning(fact, "check that labels and columns match, and labels and rows."))
+    groups = class_groups(class_counts)
+    baseline = _baseline(data.n_classes, *predictions)
+    baseline = _with_means(baseline, groups, *data.total(partial(_class_sums, model, groups)))
+    n_groups, design_effect = None, None
     if data.groups is not None:
-        _, confidence, _, _, right, weights = data.total(partial(_evaluate, model))
+        confidence, _, _, right, weights = data.total(partial(_evaluate, model))
         gap, n_groups = confidence - right, len(np.unique(data.groups))
-        design_effect = effective_rows(gap, weights) / effective_rows(gap, weights, data.groups)
+        independent = effective_rows(gap, weights, data.groups)
+        design_effect = effective_rows(gap, weights) / independent
         at = sampled_rows(samples[1][0], data.n_rows)
         in_groups = effective_rows(gap[at], weights[at], data.groups[at])
-        baseline = replace(baseline, effective_rows=in_groups)
+        baseline = replace(baseline, effective_rows=in_groups, fit_rows=independent)
     record = FitRecord(
         class_names=class_names,
         positive=positive,
@@ -70,6 +88,23 @@ def record_fit(
     return replace(
         model, class_counts=class_counts, n_groups=n_groups, design_effect=design_effect, record=record
     )
+
+
+def _agree(labels: AnyArray, logits: Matrix) -> bool:
+    """Say whether probabilities are higher for the labels than for permuted ones, or rows are too few.
+
+    The sum over rows of p_y - sum_k f_k p_k, with p less its mean and f the frequencies of the labels, is
+    about normal with mean 0 where labels are permuted.
+    """
+    n_rows, n_classes = logits.shape
+    counts = np.bincount(labels, minlength=n_classes)
+    if n_rows - counts.max() < MIN_OTHERS:
+        return True
+    with np.errstate(invalid="ignore", over="ignore"):
+        probs = softmax(logits, axis=1)
+    centred = probs - probs.mean(axis=0)
+    excess = centred[np.arange(n_rows), labels] - centred @ (counts / n_rows)
+    return not float(excess.sum()) < CHANCE * float(np.sqrt(excess @ excess))
 
 
 def warn_if_fitted_on(model: Model, rows: LogitRows, command: str, consequence: str) -> None:
@@ -115,27 +150,56 @@ def _labelled(rows: LogitRows, weights: Vector | None) -> tuple[AnyArray, ...]:
         return rows.labels, values.astype(np.float64)
 
 
-def _evaluate(model: Model, rows: LogitRows, weights: Vector | None) -> tuple[AnyArray, ...]:
-    """Return confidence, entropy, predicted class, whether it is correct, and the weight of each row.
-
-    Before them come weighted sums by class, (1, 3, K): of labels, of p, and of p (1 - p). The parts of a
-    sample are stacked.
-    """
-    assert rows.labels is not None  # rows of a fit
-    weight = np.ones(rows.n_rows) if weights is None else weights
+def _predicted(model: Model, rows: LogitRows) -> Iterator[tuple[slice, LogitRows, Floats, Indices]]:
+    """Yield blocks of rows, with their probabilities and predicted classes."""
     slices = row_slices(rows.n_rows, max(1, EVALUATED_LOGITS // rows.n_classes))
-    sums, columns, passes = np.zeros((1, 3, rows.n_classes)), [], 0
-    sums[0, 0] = np.bincount(rows.labels, weight, rows.n_classes)
+    passes = 0
     for part in slices:
         block = rows if len(slices) == 1 else rows.take(part)
         probs = block.map(model.formula.calibrate)
-        predicted = block.top if model.formula.keeps_class else probs.argmax(axis=1)
-        of_probs = np.einsum("i,ij->j", weight[part], probs)  # without a float64 copy
-        sums[0, 1:] += of_probs, of_probs - np.einsum("i,ij,ij->j", weight[part], probs, probs)
-        columns.append((*confidence_and_entropy(probs), predicted, predicted == block.labels))
+        yield part, block, probs, block.top if model.formula.keeps_class else probs.argmax(axis=1)
         passes = 0 if block is rows else block.passes  # which are parts of one pass
     rows.passes += passes
-    return sums, *(np.concatenate(column) for column in zip(*columns, strict=True)), weight
+
+
+def _evaluate(model: Model, rows: LogitRows, weights: Vector | None) -> tuple[AnyArray, ...]:
+    """Return confidence, entropy, predicted class, whether it is correct, and the weight of each row."""
+    columns = [
+        (*confidence_and_entropy(probs), predicted, predicted == block.labels)
+        for _, block, probs, predicted in _predicted(model, rows)
+    ]
+    weight = np.ones(rows.n_rows) if weights is None else weights
+    return *(np.concatenate(column) for column in zip(*columns, strict=True)), weight
+
+
+def _class_sums(
+    model: Model, groups: Indices, rows: LogitRows, weights: Vector | None
+) -> tuple[AnyArray, ...]:
+    """Return sums over rows: by class, by label and group of classes, and of the rows themselves.
+
+    By class, (3, K): weights by label, p, and p (1 - p). By label, (2, G, G): p and p^2 of each group.
+    Of the rows: squared weights, confidence and the rest, and if the predicted class is correct or wrong.
+    """
+    weight = np.ones(rows.n_rows) if weights is None else weights
+    one_hot = np.eye(groups.max() + 1)[groups]
+    by_class, of_rows = np.zeros((3, len(groups))), np.zeros(5)
+    by_label = np.zeros((2, *one_hot.shape[1:] * 2))
+    for part, block, probs, predicted in _predicted(model, rows):
+        w, labels = weight[part], block.labels
+        assert labels is not None  # rows of a fit
+        p = np.einsum("i,ij->j", w, probs)  # without a float64 copy
+        squares = np.einsum("i,ij,ij->j", w, probs, probs)
+        by_class += np.bincount(labels, w, len(groups)), p, p - squares
+        by_label += sums_by_label(probs, labels, one_hot, w)
+        top, right = probs.max(axis=1).astype(np.float64), predicted == labels
+        of_rows += w @ w, w @ top, w @ (1 - top), w @ right, w @ ~right
+    return by_class, by_label, of_rows
+
+
+def sums_by_label(probs: Floats, labels: AnyArray, one_hot: Matrix, weight: Vector) -> NDArray[np.float64]:
+    """Return the weighted sums of p and p^2 by group of the label and group of classes, (2, G, G)."""
+    in_groups, of_label = probs @ one_hot, one_hot[labels].T * weight
+    return np.stack([of_label @ in_groups, of_label @ in_groups**2])
 
 
 def confidence_and_entropy(probs: Floats) -> tuple[Vector, Vector]:
@@ -161,16 +225,9 @@ def ends_of_ties(quantiles: Vector, largest: float = np.inf) -> Vector:
 
 
 def _baseline(
-    n_classes: int,
-    class_sums: Matrix,
-    confidence: Vector,
-    entropy: Vector,
-    predicted: AnyArray,
-    right: AnyArray,
-    weights: Vector,
+    n_classes: int, confidence: Vector, entropy: Vector, predicted: AnyArray, right: AnyArray, weights: Vector
 ) -> Baseline:
     """Summarise the predictions of the sampled rows."""
-    labels, probabilities, variances = class_sums.sum(axis=0) / class_sums[:, 0].sum()
     share = weights / weights.max()  # whose squares neither overflow nor vanish
     numbers = np.stack([confidence, entropy, right.astype(np.float64)])
     # Rounding must not take the mean of ones above 1.
@@ -188,9 +245,28 @@ def _baseline(
         mean_confidence=means[0],
         mean_entropy=means[1],
         accuracy=means[2],
+    )
+
+
+def _with_means(
+    baseline: Baseline, groups: Indices, by_class: Matrix, by_label: NDArray[np.float64], of_rows: Vector
+) -> Baseline:
+    """Add the means over all rows of the fit: a sample would leave them uncertain where a class is rare."""
+    total = float(by_class[0].sum())
+    squares, confidence, rest, right, wrong = of_rows.tolist()
+    labels, probabilities, variances = by_class / total
+    counts = np.bincount(groups, by_class[0])[:, None]
+    means, means_of_squares = by_label / np.where(counts > 0, counts, 1.0)
+    return replace(
+        baseline,
+        mean_confidence=confidence / (confidence + rest),  # the mean of ones is 1
+        accuracy=right / (right + wrong),
         mean_probabilities=probabilities,
         label_frequencies=labels,
-        class_variances=np.clip(variances, 0.0, 0.25),  # but for rounding
+        class_variances=np.clip(variances, 0.0, 0.25),
+        fit_rows=total**2 / squares,
+        label_means=np.clip(means, 0.0, 1.0),
+        label_variances=np.clip(means_of_squares - means**2, 0.0, 0.25),
     )
 
 

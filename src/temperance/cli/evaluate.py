@@ -76,7 +76,7 @@ def evaluate(
     else:
         fitted = load(calibrator)
         rows = open_for_calibrator(logits, reading, fitted, output, need_labels=True)
-    labels = rows.named_labels
+    labels = rows.named(rows.labels)
     assert rows.labels is not None  # labels are required here
     assert labels is not None
     matrix, cost = None if costs is None else check_costs(_read_costs(costs), rows.n_classes), None
@@ -91,7 +91,7 @@ def evaluate(
         with rows.stored.naming_file():
             result = metrics.evaluate(
                 probs, labels, random_state=seed, classes=rows.class_names, groups=rows.groups, by=rows.by,
-                positive=rows.positive, positions=rows.positions, before=own,
+                positive=rows.named(rows.positive), positions=rows.positions, before=own,
                 progress=lambda share: report("intervals", 0.3 + 0.7 * share), **settings,
             )  # fmt: skip
         if matrix is not None:

@@ -91,7 +91,8 @@ def fit(
     if method is None:
         opened = RowFile.open(val, reading)
         method = default_method(opened.n_classes)
-        why = f", the default for {'two' if opened.n_classes == 2 else 'more than two'} classes,"
+        number = "two" if opened.n_classes == 2 else "more than two"
+        why = f"{method} is the default for {number} classes; -m chooses another method."
     known = make_calibrator(method).get_params()
     names = f"one of these names for {method}: {', '.join(known) or 'none'}"
     chosen = _read_pairs(settings, f"--set must be NAME=VALUE, with {names}", known)
@@ -107,8 +108,9 @@ def fit(
         steps = itertools.count(1)  # how many a fit takes is not known
         with rows.stored.naming_file(), calling_at_each_pass(lambda: report(f"step {next(steps)}", math.nan)):
             calibrator.fit(
-                logits, rows.labels, positions=rows.positions, groups=rows.groups, positive=rows.positive
-            )
+                logits, rows.labels, positions=rows.positions, groups=rows.groups, positive=rows.positive,
+                from_probs=rows.from_probs,
+            )  # fmt: skip
         before = _finding_of(None, rows)
         after = _finding_of(calibrator, rows) if before.of_event else None
     record_rows(calibrator, rows, rows.class_names)
@@ -116,7 +118,9 @@ def fit(
     say_columns(output, rows)
     source = f"{on_one_line(val)}{f', {rows.key}' if rows.key not in ('', rows.kind) else ''}"
     what = f"{count(rows.shape[0], 'row')} of {KIND_IN_WORDS[rows.kind]}, {rows.n_classes:,} classes"
-    output.say(f"Fitted {method}{why} to {what}: {source}", wrap=False)
+    if why:
+        output.say(why)
+    output.say(f"Fitted {method} to {what}: {source}", wrap=False)
     if together := groups_in_words(calibrator.model_):
         output.say(f"{together}.")
     output.say(on_one_line(f"Before: {before}"))
@@ -148,10 +152,9 @@ def _finding_of(calibrator: Calibrator | None, rows: RowFile) -> Finding:
     from temperance.streaming import probabilities_of_file
 
     probs = probabilities_of_file(calibrator, rows)
-    columns: dict[str, Any] = {"positive": rows.positive, "positions": rows.positions}
-    return Finding.of(
-        check_rows(probs, rows.named_labels, None, rows.class_names, groups=rows.groups, **columns)
-    )
+    columns: dict[str, Any] = {"positive": rows.named(rows.positive), "positions": rows.positions}
+    labels = rows.named(rows.labels)
+    return Finding.of(check_rows(probs, labels, None, rows.class_names, groups=rows.groups, **columns))
 
 
 def _next(val: Path, out: Path, reading: ReadOptions) -> str:

@@ -23,7 +23,6 @@ from temperance.inputs.containers import LabelledRows
 from temperance.metrics import Evaluation, Reliability
 from temperance.metrics.bins import binned
 from temperance.metrics.intervals import Estimate, PseudoRow, distances, spread
-from temperance.metrics.predictions import judged_class
 
 MAX_CLASSES = 10  # whose reliability is kept: a page has room for a few
 MIN_ROWS = 30  # of a class: a diagram of fewer rows is mostly noise
@@ -119,8 +118,9 @@ def class_reliability(probs: Vector, rows: LabelledRows, bins: int) -> dict[int,
     weights = np.ones(n_rows) if rows.weights is None else rows.weights
     counts = np.bincount(rows.labels[weights > 0], minlength=n_classes)
     most = np.argsort(-counts, kind="stable")[:MAX_CLASSES]
-    positive = judged_class(2, rows.positive)
-    shown = [positive] if n_classes == 2 else sorted(int(k) for k in most if counts[k] >= MIN_ROWS)
+    shown = sorted(int(k) for k in most if counts[k] >= MIN_ROWS)
+    if n_classes == 2:
+        shown = [1 if rows.positive is None else rows.positive]
     bins, strategy = min(bins, MAX_BINS), "mass" if n_classes == 2 else "width"
     return {
         column: binned(

@@ -39,7 +39,10 @@ def predict(calibrator: Any, logits: Values) -> Matrix:
     out = np.empty(logits.shape)
     for part in row_slices(n_rows, max(1, BLOCK_LOGITS // n_classes) if is_ours else n_rows):
         wide = np.asarray(widened(logits[part]), np.float64)
-        probs = LogitRows(wide).softmax(1.0) if calibrator is None else calibrator.predict_proba(wide)
+        known = {"from_probs": False} if is_ours else {}  # they were checked, or made from probabilities
+        probs = (
+            LogitRows(wide).softmax(1.0) if calibrator is None else calibrator.predict_proba(wide, **known)
+        )
         if np.shape(probs) != wide.shape:  # an assignment would repeat one row or column without a word
             raise InputError(
                 f"predict_proba must return an array of the shape of the logits, {wide.shape}; found shape "
@@ -58,6 +61,8 @@ def fit_method(method: Method, rows: LabelledRows) -> Any:
     """Fit a method to rows."""
     logits = rows.logits if method.is_ours else widened(rows.logits)
     groups = rows.groups
+    if not rows.positions and not np.ptp(rows.labels):
+        return None  # a fit refuses labels of one class: these rows leave the predictions as they are
     if groups is not None and np.ptp(groups) == 0:
         groups = None  # one group is all there is: nothing tells how much its rows resemble each other
     columns: dict[str, Any] = {"positions": rows.positions, "positive": rows.positive}

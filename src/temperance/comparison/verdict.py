@@ -86,7 +86,7 @@ class Calibration:
     >>> task = simulate(n_rows=400, n_classes=3)
     >>> before = compare(task.logits, task.labels, methods=["ts"], folds=2, draws=5).verdict.before
     >>> round(before.gap, 2), before.gap_in_words
-    (0.08, 'overconfident by 8.0 points')
+    (0.13, 'overconfident by 13.3 points')
     """
 
     confidence: float

@@ -40,7 +40,8 @@ from temperance.core.quantiles import Quantiles, Sketch, make_brackets, resolve,
 from temperance.core.row_block import kernels_of_size
 from temperance.errors import InputError, rows_from
 from temperance.inputs.containers import as_numpy, framework_of, open_labelled
-from temperance.inputs.labels import Names, check_labels
+from temperance.inputs.labels import check_labels
+from temperance.inputs.names import Names
 from temperance.inputs.validation import check_logits_shape, check_sample_weight, warn_of_small_weights
 
 FAN_IN = 8  # partial results added by one task

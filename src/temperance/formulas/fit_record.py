@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from temperance.core.arrays import Vector
+from temperance.core.arrays import Indices, Matrix, Vector
 from temperance.errors import listed, on_one_line
 
 BASELINE_SHARES = np.arange(21) / 20
 """Levels of the quantiles in a baseline, as shares of the weight."""
+MAX_GROUPS = 32
+"""Largest number of groups of classes that are described together; rarer classes form the last group."""
 UNITS = ("fraction", "percent")
 """What stated confidences can be: from 0 to 1, or from 0 to 100."""
 
@@ -59,6 +61,14 @@ class FittedOn:
         return f"{self.kind}{by_length}{' divided by their sum' if self.renormalised else ''}"
 
 
+def class_groups(class_counts: Vector) -> Indices:
+    """Return the group of each class: the most frequent at the fit have one each, all others share one."""
+    groups = np.empty(len(class_counts), np.intp)
+    order = np.argsort(-class_counts, kind="stable")
+    groups[order] = np.minimum(np.arange(len(class_counts)), MAX_GROUPS - 1)
+    return groups
+
+
 @dataclass(frozen=True, eq=False)
 class Baseline:
     """The calibrated predictions of the rows of a fit, in numbers that later rows can be compared with.
@@ -66,7 +76,8 @@ class Baseline:
     Attributes
     ----------
     rows : int
-        How many rows it describes: a sample of at most 4,096 rows of positive weight.
+        How many rows quantiles, counts and `mean_entropy` describe: a sample of at most 4,096 rows of
+        positive weight. Other means are of all rows of the fit; in files of version 2, of the sample.
     effective_rows : float
         (sum of weights)^2 / sum of squared weights; `rows` if all weights are equal. With groups, how many
         independent rows would determine the mean of confidence minus accuracy equally well.
@@ -85,6 +96,11 @@ class Baseline:
         Share of the weight by label, in the same rows; None in early files.
     class_variances : (K,) array
         Weighted mean of p (1 - p) of each class, the variance of its label indicator; None in early files.
+    fit_rows : float
+        As `effective_rows`, of all rows of the fit; None in files of version 2, as the next two.
+    label_means, label_variances : (G, G) arrays
+        Weighted mean and variance of the probability of each group of classes (`class_groups`), a row of the
+        matrix for the rows whose label is in one group; 0 if there are none.
     """
 
     rows: int
@@ -100,6 +116,9 @@ class Baseline:
     mean_probabilities: Vector | None = None
     label_frequencies: Vector | None = None
     class_variances: Vector | None = None
+    fit_rows: float | None = None
+    label_means: Matrix | None = None
+    label_variances: Matrix | None = None
 
 
 @dataclass(frozen=True, eq=False)

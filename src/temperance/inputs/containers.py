@@ -2,18 +2,17 @@
 
 NumPy arrays and memory maps are used directly, bfloat16 as integers of 16 bits, a tensor through its shared
 memory, and a DataFrame through its array. Dask collections stay where they are. Results for a tensor
-are a tensor again, otherwise an array.
+are a tensor again, otherwise an array. A list of (n, K) arrays is the batches of a loader, joined.
 
 A calibrator sees (rows, K) whatever the shape: pixels have logits (N, K, H, W) with the classes in axis 1,
 tokens (N, T, K) with the classes last, and (N,) or (N, 1) logits of a binary classifier are columns [0, z].
-Frames of pandas, polars and pyarrow are recognised by their attributes; numbered columns have no names.
+Frames of pandas, polars and pyarrow are recognised by their attributes; `names` reads their headers.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,7 +24,8 @@ from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError, excerpt, listed, rows_at
 from temperance.inputs.copies import find_copies
 from temperance.inputs.groups import MIN_GROUPS, check_groups, groups_of_axes
-from temperance.inputs.labels import Names, check_class, check_classes, check_labels
+from temperance.inputs.labels import check_labels
+from temperance.inputs.names import check_class, choose_columns, headers_of, names_of
 from temperance.inputs.validation import (
     INSPECTED_ROWS,
     check_labelled_rows,
@@ -33,6 +33,7 @@ from temperance.inputs.validation import (
     check_number,
     check_sample_weight,
     doubtful_columns,
+    is_missing,
     warn_of_small_weights,
 )
 
@@ -185,7 +186,7 @@ def framework_of(logits: Any) -> str | None:
     """Return the subpackage that must compute with these logits, or None if NumPy can."""
     if _is_dask(logits):
         return "dask"
-    if _is_tensor(logits):
+    if is_tensor(logits):
         differentiated = logits.requires_grad and sys.modules["torch"].is_grad_enabled()
         if differentiated or logits.device.type != "cpu":
             return "torch"
@@ -202,6 +203,7 @@ def open_logits(logits: Any, dim: int = -1) -> Logits:
 
     Arrays can have more axes; `dim` is the axis of the classes.
     """
+    logits = joined_batches(logits)
     given = _unwrap(logits)
     shape, n_axes = tuple(given.shape), max(1, len(given.shape))
     if not isinstance(dim, (int, np.integer)) or not -n_axes <= dim < n_axes:
@@ -239,6 +241,7 @@ def open_labelled(
     """Open logits with the labels, weights and groups of their rows, checked, without rows to be ignored."""
     if positions and positive is not None:
         raise InputError("positive is for classes; found positions=True. Leave one of them out.")
+    logits = choose_columns(logits, classes)
     opened = open_logits(logits, dim)
     values, names = opened.values, names_of(logits, classes, opened.values.shape[1])
     if len(values) == 0:
@@ -298,7 +301,8 @@ class Beside:
         def one_per_row(values: Any, name: str) -> Any:
             if values is None:
                 return None
-            array = as_numpy(values)
+            of_rows = opened is None or len(opened.leading) == 1
+            array = as_numpy(joined_batches(values, 1) if of_rows else values)
             if opened is None:
                 return array
             missing = len(opened.leading) - array.ndim
@@ -332,14 +336,6 @@ class Beside:
         return Beside(labels, weights, together, by)
 
 
-def names_of(logits: Any, classes: Any, n_classes: int) -> Names | None:
-    """Return the class names: as given, or else the names of a data frame's columns."""
-    if classes is not None:
-        return check_classes(classes, n_classes)
-    names = column_names(logits)
-    return None if names is None or len(names) != n_classes else tuple(names.tolist())
-
-
 def rows_to_keep(labels: NDArray[Any], ignore_index: int) -> NDArray[np.intp]:
     """Return the rows that are not to be ignored."""
     check_number("ignore_index", ignore_index, "or None", lambda index: True, whole=True)
@@ -356,12 +352,44 @@ def rows_to_keep(labels: NDArray[Any], ignore_index: int) -> NDArray[np.intp]:
     return kept
 
 
+def joined_batches(values: Any, n_axes: int = 2) -> Any:
+    """Return a list of arrays with so many axes as one array, or tensor, of all rows; others as they are.
+
+    Their rows are never groups, whatever their number; images or texts have logits with more axes.
+    """
+    if not isinstance(values, list | tuple) or not values:
+        return values
+    if _is_dask(values[0]) or not all(getattr(one, "ndim", None) == n_axes for one in values):
+        return values
+    if any(headers_of(one) is not None for one in values):
+        raise InputError(
+            "batches must be arrays or tensors; found data frames. Join them first, such as by pandas.concat."
+        )
+    widths = {one.shape[1:] for one in values}
+    if len(widths) > 1:
+        found = listed(sorted(width[0] for width in widths), str)
+        raise InputError(f"all batches must have the same columns; found {found} columns.")
+    if all(map(is_tensor, values)):
+        return sys.modules["torch"].cat(list(values))
+    return np.concatenate([as_numpy(one) for one in values])
+
+
+def item_size(values: Any) -> int:
+    """Return the bytes of a number in an array or a tensor; 8, as a float64 has, for other containers."""
+    return int(getattr(getattr(values, "dtype", None), "itemsize", 8))
+
+
 def as_numpy(values: Any, wanted: str = "labels and weights must be one per row") -> NDArray[Any]:
     """Return numbers or labels as an array; a tensor can be on any device.
 
     Raise for containers that NumPy would convert silently, and wrongly or slowly.
     """
-    if _is_tensor(values):
+    if hasattr(values, "toarray") or (is_tensor(values) and values.layout != sys.modules["torch"].strided):
+        dense = ".to_dense()" if is_tensor(values) else ".toarray()"
+        raise InputError(
+            f"numbers must be in a dense array; found a sparse {type(values).__name__}. Pass {dense} of it."
+        )
+    if is_tensor(values):
         held = values.detach().cpu()
         return np.asarray((held.float() if held.dtype == sys.modules["torch"].bfloat16 else held).numpy())
     if _is_dask(values):
@@ -377,12 +405,16 @@ def as_numpy(values: Any, wanted: str = "labels and weights must be one per row"
             "impossible class: logits.filled(-np.inf)."
         )
     try:
-        return np.asarray(values)
+        array = np.asarray(values)
     except ValueError:
         raise InputError(f"{wanted}; found lists of different lengths.") from None
+    if array.dtype.kind == "U" and isinstance(values, (list, tuple)) and any(map(is_missing, values)):
+        return np.array(values, object)  # NumPy would write nan as text
+    return array
 
 
-def _is_tensor(values: Any) -> bool:
+def is_tensor(values: Any) -> bool:
+    """Say whether it is a tensor of PyTorch."""
     torch = sys.modules.get("torch")  # without it, there are no tensors
     return torch is not None and isinstance(values, torch.Tensor)
 
@@ -390,12 +422,8 @@ def _is_tensor(values: Any) -> bool:
 def _unwrap(logits: Any) -> NDArray[Any] | BFloat16:
     if isinstance(logits, BFloat16):
         return logits
-    if _is_tensor(logits) and logits.dtype == (torch := sys.modules["torch"]).bfloat16:
+    if is_tensor(logits) and logits.dtype == (torch := sys.modules["torch"]).bfloat16:
         return BFloat16(logits.detach().cpu().view(torch.int16).numpy().view(np.uint16))
-    if hasattr(logits, "toarray"):
-        raise InputError(
-            f"logits must be a dense array; found a sparse {type(logits).__name__}. Pass logits.toarray()."
-        )
     array = as_numpy(numbers_of(logits), "logits must be an (N, K) array")
     if array.dtype.name == "bfloat16":
         return BFloat16(array.view(np.uint16))
@@ -420,12 +448,22 @@ def _advice_on_type(array: NDArray[Any]) -> str:
     return "They can be converted: pass logits.astype(float)."
 
 
+def framed_like(given: Any, result: NDArray[Any]) -> Any:
+    """Return numbers as a data frame of the same library, with the same headers, or as `wrap_like` does."""
+    if (headers := headers_of(given)) is None:
+        return wrap_like(given, result)
+    if hasattr(given, "iloc"):
+        return type(given)(result, given.index, given.columns)
+    columns = dict(zip(headers, result.T, strict=True))
+    return type(given).from_pydict(columns) if hasattr(given, "column_names") else type(given)(columns)
+
+
 def wrap_like(given: Any, result: NDArray[Any]) -> Any:
     """Return a tensor on the same device and, if both are floating point, of the same type.
 
     With the same shape it also has the same order in memory.
     """
-    if not _is_tensor(given):
+    if not is_tensor(given):
         return result
     torch = sys.modules["torch"]
     out = torch.from_numpy(result).to(given.device)
@@ -433,40 +471,6 @@ def wrap_like(given: Any, result: NDArray[Any]) -> Any:
     if out.ndim > 2 and out.shape == given.shape and not out.is_contiguous():
         return torch.empty_like(given, dtype=dtype).copy_(out)
     return out.to(dtype)
-
-
-def column_names(logits: Any) -> NDArray[np.object_] | None:
-    """Return the names of a data frame's columns, if they are text."""
-    given = getattr(logits, "column_names", None)  # of pyarrow, whose `columns` are the data
-    names = list(getattr(logits, "columns", ()) if given is None else given)
-    return np.array(names, object) if names and all(isinstance(name, str) for name in names) else None
-
-
-def check_column_names(
-    expected: Sequence[str] | NDArray[np.object_],
-    logits: Any,
-    *,
-    argument: str = "logits",
-    names: str = "cal.get_feature_names_out()",
-) -> None:
-    """Raise if the columns of a data frame, or their order, differ from the fit.
-
-    The advice calls the frame by its `argument`, and names the expression that has the `names`.
-    """
-    found, wanted = column_names(logits), list(expected)
-    if found is None or found.tolist() == wanted:
-        return
-    must = f"the columns must match the fit's, in their order: {listed(wanted)}"
-    missing = [name for name in wanted if name not in found]
-    if not missing:
-        other = "others among them" if len(found) > len(wanted) else "another order"
-        chosen = f".select(list({names}))" if hasattr(logits, "column_names") else f"[list({names})]"
-        raise InputError(f"{must}; found {other}: {listed(found.tolist())}. Pass {argument}{chosen}.")
-    raise InputError(
-        f"{must}; found {listed(found.tolist())}, without {listed(missing)}. If these are the same classes "
-        "in the same order under other names, pass "
-        f"np.asarray({argument}, float)."
-    )
 
 
 def numbers_of(frame: Any) -> Any:

@@ -86,7 +86,7 @@ def find_copies(
         "They are copies, since labels of equal rows agree more often than chance allows: a fit counts each "
         "of them, intervals, tests and folds count one."
     )
-    advice = "Drop the copies. If they are different rows, pass groups, one id per row."
+    advice = "Drop the copies. If they are different rows, pass groups, with one id per row."
     warn_user(InputWarning(fact, advice, Remedy("groups", (None,))))
     place = np.empty(len(begin), np.intp)
     place[np.argsort(begin)] = np.arange(len(begin))

@@ -7,7 +7,6 @@ Smaller is better, except for `accuracy`, and for `overconfidence`, which is bes
 ================= ===================================================================================
 scores            `accuracy`, `nll`, `brier`, `aurc`, `overconfidence`
 calibration       `ece`, `mce`, `classwise_ece`, `debiased_ece`, `smooth_ece`
-decomposition     `decompose`: what recalibration can remove of the NLL or the Brier score, and the rest
 tests             `spiegelhalter`, `cox`, `cumulative_differences`, `cox_classes`: is it calibrated? A
                   `CalibrationTest` with a p-value
 figures           `reliability`: the bins of a reliability diagram
@@ -30,7 +29,6 @@ from temperance.metrics.calibration_tests import (
     cumulative_differences,
     spiegelhalter,
 )
-from temperance.metrics.decomposition import Decomposition, decompose
 from temperance.metrics.evaluation import Evaluation, evaluate
 from temperance.metrics.finding import Finding
 from temperance.metrics.table import (
@@ -49,7 +47,6 @@ from temperance.metrics.table import (
 
 __all__ = [
     "METRICS",
-    "Decomposition",
     "Evaluation",
     "Finding",
     "Reliability",
@@ -61,7 +58,6 @@ __all__ = [
     "cox_classes",
     "cumulative_differences",
     "debiased_ece",
-    "decompose",
     "ece",
     "evaluate",
     "mce",

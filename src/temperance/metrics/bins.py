@@ -38,7 +38,7 @@ from numpy.typing import ArrayLike
 
 from temperance.core.arrays import Floats, Indices, Vector
 from temperance.core.ece_loss import assign_bins, equal_width_edges
-from temperance.inputs.labels import Names
+from temperance.inputs.names import Names
 from temperance.inputs.validation import check_choice, check_number
 from temperance.metrics.intervals import Units, wilson_interval
 from temperance.metrics.predictions import Predictions, cached_slices, check_fraction, check_rows

@@ -26,18 +26,15 @@ interval contains its estimate, it cannot lie below t either, and the other tail
 the test is one-sided.
 
 The norm does not determine h, and noise adds more to a few large residuals than to many small ones. The rows
-show which h are plausible. With f the residuals that a fitted temperature with class biases removes, the rest
-r = g - f, and v the variance of e*, h is, scaled to norm t,
+show which h are plausible. With v the variance of e*, and e' the noise of another resample, h is, scaled to
+norm t,
 
-    f                                                  if |r|_2^2 is below q, the 90% quantile of |e*|_2^2
-    f_b + (1 - v_b / r_b^2)+ r_b                       otherwise, for the lower end: few large residuals
-    f + c r + sqrt(c) e',    c = 1 - q / |r|_2^2       otherwise, for the upper end: many small ones
+    e'                                             if |g|_2^2 is below q, the 90% quantile of |e*|_2^2
+    (1 - v_b / g_b^2)+ g_b                         otherwise, for the lower end: few large residuals
+    c g + sqrt(c) e',    c = 1 - q / |g|_2^2       otherwise, for the upper end: many small ones
 
-where e' is the noise of another resample, as in draws from the posterior if r has a normal prior whose
-covariance is proportional to the covariance of e*. So where the rows show that the recalibrator misses an
-error, both ends are cautious. Where it misses a part that noise hides, the lower end can be too high, as in
-the scenario `subgroup` of docs/benchmarks/coverage.md. No interval of a norm has the same coverage for every
-h (Cai and Low, 2011).
+as in draws from the posterior if residuals have a normal prior whose covariance is proportional to the
+covariance of e*. No interval of a norm has the same coverage for every h (Cai and Low, 2011).
 
 With a handful of errors, e* takes too few values for the upper end. But no norm is smaller than the absolute
 mean residual, whose interval takes the skewness of few errors into account. So the upper end is at least the
@@ -85,24 +82,21 @@ def random_factors(n_units: int, draws: int, seed: int) -> Iterator[Single]:
 
 
 def expected_noise(
-    count: Vector, total: Vector, change: Vector, chance: Vector, weight: Vector, effect: float = 1.0
+    count: Vector, total: Vector, chance: Vector, weight: Vector, effect: float = 1.0
 ) -> Vector:
     """Return the mean absolute noise of the mean residual in each bin.
 
-    Bins have the sum of weights `count`, the sum of probabilities `total`, which is too small by `change`,
-    and the `chance` to hold the pseudo-error. Events vary like binomial counts of rows over their design
-    effect. Where probabilities are wrong, the varying number of rows in a bin adds noise.
+    Bins have the sum of weights `count`, the sum of probabilities `total`, and the `chance` to hold the
+    pseudo-error. Events vary like binomial counts of rows over their design effect.
     """
     filled = count > 0
     per_weight = float(weight.sum() / (weight @ weight)) / effect  # observations: 1 if unweighted
-    stated, true = (
-        np.clip(np.divide(sums, count, out=np.zeros_like(total), where=filled), 0, 1)
-        for sums in (total, total + change)
+    stated, error = (
+        np.divide(sums, count * scale, out=np.zeros_like(total), where=filled)
+        for sums, scale in ((total, 1.0), (chance, per_weight))
     )
-    n_rows = np.maximum(count, 0) * per_weight
-    of_rows = np.sqrt(2 / np.pi * n_rows) * np.abs(true - stated)
-    true = np.maximum(true - np.divide(chance, n_rows, out=np.zeros_like(true), where=filled), 0)
-    noise: Vector = np.hypot(binomial_deviation(n_rows, true), of_rows) / (weight.sum() * per_weight)
+    deviation = binomial_deviation(np.maximum(count, 0) * per_weight, np.clip(stated - error, 0, 1))
+    noise: Vector = deviation / (weight.sum() * per_weight)
     return noise
 
 
@@ -158,19 +152,17 @@ def bootstrap(
     return [np.hstack(parts) for parts in noise]
 
 
-def plausible_shapes(mean: Vector, fitted: Vector, noise: Single) -> tuple[Single, Single]:
+def plausible_shapes(mean: Vector, noise: Single) -> tuple[Single, Single]:
     """Return residuals h of norm 1 for both ends, either common to all resamples or one per resample."""
-    rest = (mean - fitted)[:, None]
-    size = float(np.sum(rest**2))
-    by_chance = float(np.quantile(np.einsum("ij,ij->j", noise, noise, dtype=np.float64), _NOISE_LEVEL))
-    sparse = dense = fitted[:, None].astype(np.float32)
+    residual = mean[:, None]
     of_another = np.roll(noise, 1, axis=1)  # pairs each resample with the noise of another
+    size = float(np.sum(residual**2))
+    by_chance = float(np.quantile(np.einsum("ij,ij->j", noise, noise, dtype=np.float64), _NOISE_LEVEL))
+    sparse = dense = of_another
     if size > by_chance:
         kept, variance = 1 - by_chance / size, noise.var(axis=1, dtype=np.float64)[:, None]
-        sparse = sparse + (rest * np.maximum(1 - variance / np.maximum(rest**2, _TINY), 0)).astype(np.float32)
-        dense = dense + (kept * rest).astype(np.float32) + np.float32(np.sqrt(kept)) * of_another
-    elif not fitted.any():
-        sparse = dense = of_another
+        sparse = (residual * np.maximum(1 - variance / np.maximum(residual**2, _TINY), 0)).astype(np.float32)
+        dense = (kept * residual).astype(np.float32) + np.float32(np.sqrt(kept)) * of_another
     sparse, dense = (shapes / np.maximum(norms(shapes), _TINY) for shapes in (sparse, dense))
     return sparse, dense
 
@@ -214,14 +206,13 @@ def _boundary(holds: Callable[[float], bool], inside: float, outside: float) -> 
 
 
 def norm_interval(
-    value: float, mean: Vector, fitted: Vector, noise: Single, confidence: float, least_high: float
+    value: float, mean: Vector, noise: Single, confidence: float, least_high: float
 ) -> Estimate:
     """Return the interval of an error that is the sum of absolute mean residuals, within [0, 1].
 
-    `fitted` is the part of the mean residuals that recalibration would remove. The upper end is at least
-    `least_high`.
+    The upper end is at least `least_high`.
     """
-    shapes = plausible_shapes(mean, fitted, noise)
+    shapes = plausible_shapes(mean, noise)
     low, high = kept_scales(mean, shapes, noise, confidence)
     return Estimate(value, low * value, min(max(high * value, value, least_high), 1.0))
 

@@ -3,20 +3,20 @@
 Two questions are tested. They share the level of 5%, so that both p-values are doubled.
 
 Is it calibrated for v? Each value v of `by` gets the test and the finding that `metrics.evaluate` has for
-its rows alone. Of several p-values, the smallest is small by chance: Holm's correction multiplies the i-th
-smallest of m by m - i + 1, and keeps their order. A finding is judged by the corrected p-value.
+such rows. Of several p-values, the smallest is small by chance: Holm's correction multiplies the i-th
+smallest of m by m - i + 1, and keeps their order. The state of a finding is by the corrected p-value.
 
 Do the values differ? All rows are first shifted to their common level, by one bias per class (for two
 classes, one shift of the log-odds) with which the mean probabilities are the rates. Each value then has a
 squared statistic of its level: z_v^2 of an event, otherwise r_v' V_v^+ r_v with the classes in columns, as in
 `metrics.one_test`. Their sum is chi-squared. A value with f_v degrees of freedom and the share s_v of the
 rows loses s_v f_v of them to the common level. So sum f_v (1 - s_v) are left: V - 1 for an event, and
-(V - 1) (K - 1) if every value has a column for each class.
+(V - 1) (K - 1) if every value has a column per class.
 
 Rows of a group are alike. A value can have few groups, so that the correlation r of rows within groups comes
 from all values together: of the numbers of the classes, or of the number of correct predictions if that is
-larger. In groups of k rows, variances are 1 + (k - 1) r times those of independent rows, and p-values those
-of Student's t where few groups determine r.
+larger. In groups of k rows, variances are 1 + (k - 1) r times as large as of independent rows. Where few
+groups determine r, p-values are Student's t.
 
 A value with few rows is far off by chance. In a model of random effects, with d_v the difference of what is
 predicted and what happened, s_v its standard error, and t the standard deviation of the true differences
@@ -62,8 +62,8 @@ from temperance.metrics.predictions import Predictions, cached_slices
 
 _GAP_SCALE = 0.2  # of the prior of the standard deviation of true gaps
 _MAX_STEPS = 50
-_CLOSE = 1e-9  # of the logarithm of a mean probability to that of the rate
-_QUESTIONS = 2  # for each value, and for the difference
+_CLOSE = 1e-9  # of the logarithm of a mean probability to the rate's
+_QUESTIONS = 2  # about the values, and about their difference
 
 
 @dataclass(frozen=True)
@@ -76,10 +76,10 @@ class GroupCalibration:
     n_groups : int or None
         Number of groups that these rows belong to, if there are groups.
     alone : Finding
-        What `metrics.evaluate` says of these rows alone; with groups, by the correlation in all rows.
+        What `metrics.evaluate` says of these rows; with groups, by the correlation in all rows.
     finding : Finding
-        The same, judged by a p-value that counts all values and both questions: nan if every value has a
-        single group.
+        The same, by a p-value that counts all values and both questions: nan if every value has a single
+        group.
     shrunk : Estimate
         The gap of the finding, moved towards the other values as far as the rows are few.
     """
@@ -169,7 +169,7 @@ class CalibrationByGroup:
 
     @property
     def of_event(self) -> bool:
-        """Whether P(class) is judged, not the confidence in the top class."""
+        """Whether this is about P(class), not about the confidence in the top class."""
         return self.values[0].alone.of_event
 
     @property
@@ -296,7 +296,7 @@ def calibration_by_group(rows: Predictions) -> CalibrationByGroup:
 
 
 def _with_level(rows: Predictions) -> Predictions:
-    """Return the rows whose level is compared: if columns are positions, that of correct predictions."""
+    """Return the rows whose level is compared: if columns are positions, whether predictions are correct."""
     if rows.event is not None:
         return rows.of_class(rows.event)
     if not rows.positions:
@@ -311,7 +311,7 @@ def _common_bias(rows: Predictions) -> Vector:
     share = rows.weight / rows.total
     rate = np.bincount(rows.labels, share, n_classes)
     rate = np.maximum(rate, float(share @ share) / 2)  # a class without labels has half a row
-    rate /= rate.sum()
+    rate = rate / rate.sum()
     bias = np.zeros(n_classes)
     for _ in range(_MAX_STEPS):
         mean, products = np.zeros(n_classes), np.zeros((n_classes, n_classes))

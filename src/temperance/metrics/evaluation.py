@@ -11,15 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance import loaders
-from temperance.core.arrays import Indices, Matrix, Vector
+from temperance.core.arrays import Indices, Matrix
 from temperance.errors import InputError
-from temperance.inputs.labels import Names
+from temperance.inputs.names import Names
 from temperance.inputs.validation import random_generator
 from temperance.metrics.bins import Reliability, bin_rows, check_bins, debiased, places_in_bins
 from temperance.metrics.bootstrap import DRAWS, bootstrap, expected_noise, norm_interval, scaled
 from temperance.metrics.by_group import CalibrationByGroup, calibration_by_group
 from temperance.metrics.calibration_tests import CalibrationTest, all_tests
-from temperance.metrics.decomposition import part_estimates, random_folds
 from temperance.metrics.finding import Finding
 from temperance.metrics.intervals import Estimate, mean_interval, without_nan
 from temperance.metrics.predictions import Predictions, check_fraction, check_integer, check_rows
@@ -30,8 +29,6 @@ from temperance.progress import reporting
 MetricFunction = Callable[[Matrix, Indices], float]
 Metrics = Sequence[MetricFunction | str] | Mapping[str, MetricFunction | str]
 """Functions or `package.module:function`, or a mapping of names to these."""
-
-_FOLDS = 5  # of the recalibrators
 
 
 @dataclass(frozen=True)
@@ -245,9 +242,9 @@ def evaluate(
 
     Intervals of means take the skewness of the rows into account; the accuracy has Wilson's interval.
     Calibration errors are biased upwards. Their intervals invert a test that accounts for the noise of the
-    rows, from resamples with random factors, and for which probabilities a fitted recalibrator would correct,
-    see `metrics.bootstrap`. They cover the error of the same bins in the population, even if that is 0, and
-    contain the estimate. `debiased_ece` estimates the same number as `ece`, and has its interval.
+    rows, from resamples with random factors, see `metrics.bootstrap`. They cover the error of the same bins
+    in the population, even if that is 0, and contain the estimate. `debiased_ece` estimates the same number
+    as `ece`, and has its interval.
 
     Rows without an error do not show what an error would cost. So the moments behind all intervals contain
     one pseudo-error, at a class that the classifier finds likely, see `metrics.intervals`. It widens the
@@ -257,10 +254,9 @@ def evaluate(
     the fewest rows, whose noise resampling cannot show. Most bins of `classwise_ece` have few events, and
     intervals of the kind of `ece`, tried before, contained its true value in 87 to 99.7% of simulations.
 
-    The intervals of the calibration and refinement parts come from a likelihood ratio, which accounts for the
-    fit of the recalibrators. They are about the best temperature with class biases, and can end well above
-    the value if the rows are too few to show what that recalibrator could correct. A single row has no
-    interval except for the accuracy. docs/benchmarks/coverage.md shows the coverage on simulated data.
+    A single row has no interval except for the accuracy. docs/benchmarks/coverage.md shows the coverage on
+    simulated data. How much of the log loss is due to calibration is what it falls by with the best
+    calibrator: `temperance.compare`.
 
     `finding` says whether the probabilities are calibrated, by the one test that all commands use. `tests`
     has other tests, which no sentence uses: `spiegelhalter`, `cox`, and `cumulative_differences` with both of
@@ -286,7 +282,7 @@ def evaluate(
     groups : array of shape (N,), optional
         An id per row, the same for rows that belong together, such as the visits of a patient. Intervals and
         tests then take the groups as independent, not the rows; the fewer groups, the wider the intervals.
-        Values stay the same, except `debiased_ece` and the parts of losses, which depend on noise.
+        Values stay the same, except `debiased_ece`, which depends on noise.
     dim : int
         Axis of the classes in `probs`: 1 for pixels, (N, K, H, W). `labels`, `sample_weight` and
         `groups` have the shape without it. Without `groups`, the entries of the first axis are the groups.
@@ -316,8 +312,6 @@ def evaluate(
        doi:10.1214/aos/1176349025
     .. [2] Hall (1992). On the removal of skewness by transformation.
        doi:10.1111/j.2517-6161.1992.tb01876.x
-    .. [3] Wilks (1938). The large-sample distribution of the likelihood ratio for testing composite
-       hypotheses. doi:10.1214/aoms/1177732360
 
     Examples
     --------
@@ -373,18 +367,16 @@ class Scorer:
         by_group = None if rows.by is None else calibration_by_group(rows)
         generator = random_generator("random_state", self.random_state)
         n_rows, n_classes = rows.probs.shape
-        fold = random_folds(n_rows, _FOLDS, generator, rows.groups)
-        shared, recalibrated = part_estimates(rows, fold, self.confidence)
         diagram = bin_rows(rows, self.bins)
-        shared |= {
+        shared = {
             name: metric.estimate(rows, diagram, self.confidence)
             for name, metric in METRICS.items()
             if metric.estimate is not None
         }
         # A calibration error is at least the mean residual, whose interval has the skewness of few errors.
         furthest = max(abs(shared["overconfidence"].low), abs(shared["overconfidence"].high))
-        seed, change = int(generator.integers(2**63)), recalibrated - rows.confidence
-        shared |= self._calibration_errors(rows, diagram, change, furthest, seed, progress)
+        seed = int(generator.integers(2**63))
+        shared |= self._calibration_errors(rows, diagram, furthest, seed, progress)
         estimates = {name: shared[name] for name in METRICS}
         if self.metrics:
             probs = rows.probs.astype(np.float64)  # a copy: they might keep it, and the memory is used again
@@ -403,24 +395,22 @@ class Scorer:
         self,
         rows: Predictions,
         diagram: Reliability,
-        change: Vector,
         least_high: float,
         seed: int,
         progress: Callable[[float], None] | None,
     ) -> dict[str, Estimate]:
-        """Return the calibration errors with intervals; recalibration adds `change` to the confidences."""
+        """Return the calibration errors with intervals."""
         width = fixed_point(grid_mean(rows))
         in_bins, on_grid = places_in_bins(rows, self.bins), places_on_grid(rows, coarse_cells(width))
         noise_in_bins, noise_on_grid = bootstrap(rows, (in_bins, on_grid), self.draws, seed, progress)
         weight, widening = rows.weight, np.float32(rows.units.widening(self.confidence))
-        residual, moved = weight * rows.residual, weight * change
+        residual = weight * rows.residual
         count, stated = in_bins @ weight, in_bins @ (weight * rows.confidence.astype(np.float64))
         chance = in_bins @ rows.pseudo_error.weight
-        expected = expected_noise(count, stated, in_bins @ moved, chance, weight, diagram.effect)
+        expected = expected_noise(count, stated, chance, weight, diagram.effect)
         error = norm_interval(
             diagram.error,
             in_bins @ residual / rows.total,
-            in_bins @ moved / rows.total,
             scaled(noise_in_bins, expected) * widening,
             self.confidence,
             least_high,
@@ -428,7 +418,6 @@ class Scorer:
         smooth_error = norm_interval(
             width,
             smoothed(on_grid @ residual / rows.total, width),
-            smoothed(on_grid @ moved / rows.total, width),
             smoothed(noise_on_grid * widening, width),
             self.confidence,
             least_high,

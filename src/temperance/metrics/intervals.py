@@ -191,13 +191,14 @@ def influence_interval(
     high: float,
     pseudo: PseudoRow | None = None,
     groups: Indices | None = None,
+    whole_groups: bool = False,
 ) -> Estimate:
     """Return the interval of an estimate that row i moves by share_i influence_i, kept within [low, high].
 
     `share` are the weights of the rows, which sum to 1. `pseudo` has the influence of a pseudo-error. The
     ends are nan for a single row or group.
     """
-    error, skewness, rows = spread(influence, share, pseudo, groups)
+    error, skewness, rows = spread(influence, share, pseudo, groups, whole_groups)
     if not np.isfinite(error):
         return Estimate(value, np.nan, np.nan)
     below, above = distances(skewness, rows, confidence)
@@ -206,12 +207,16 @@ def influence_interval(
 
 
 def spread(
-    influence: Vector, share: Vector, pseudo: PseudoRow | None = None, groups: Indices | None = None
+    influence: Vector,
+    share: Vector,
+    pseudo: PseudoRow | None = None,
+    groups: Indices | None = None,
+    whole_groups: bool = False,
 ) -> tuple[float, float, float]:
     """Return the standard error of an estimate, its skewness, and its effective number of rows.
 
     With groups, this is the effective number of groups. The error of a single row or group is infinite. An
-    estimate that does not vary has no skewness.
+    estimate that does not vary has no skewness. With `whole_groups`, the pseudo-error is a whole group.
     """
     units = Units.of(share * influence, share, groups)
     concentration = float(units.share @ units.share)
@@ -224,7 +229,7 @@ def spread(
     squares, cubes = float(moves @ moves), float((moves**2) @ moves)
     if pseudo is not None:
         of_error, chance = pseudo
-        one_row = units.one_row
+        one_row = concentration if whole_groups else units.one_row
         moves = one_row * np.where(np.isfinite(of_error), of_error, 0.0) / np.sqrt(1 - one_row)
         squares, cubes = squares + float(chance @ moves**2), cubes + float(chance @ moves**3)
     skewness = cubes / squares**1.5 if squares > 0 else 0.0
@@ -261,6 +266,7 @@ def mean_interval(
     high: float = np.inf,
     pseudo: PseudoRow | None = None,
     groups: Indices | None = None,
+    whole_groups: bool = False,
 ) -> Estimate:
     """Return the weighted mean of one number per row, and its interval, kept within [low, high].
 
@@ -271,7 +277,9 @@ def mean_interval(
     bounded = values if finite.all() else np.where(finite, values, 0.0)
     mean, share = float(weight @ bounded) / total, weight / total
     centred = None if pseudo is None else (pseudo[0] - mean, pseudo[1])
-    found = influence_interval(mean, bounded - mean, share, confidence, low, high, centred, groups)
+    found = influence_interval(
+        mean, bounded - mean, share, confidence, low, high, centred, groups, whole_groups
+    )
     return found if finite.all() else Estimate(np.inf, found.low, np.inf)
 
 

@@ -34,13 +34,15 @@ from temperance.errors import rows_at
 from temperance.inputs.containers import (
     Beside,
     as_numpy,
-    names_of,
+    item_size,
+    joined_batches,
     numbers_of,
     open_logits,
 )
 from temperance.inputs.copies import find_copies
 from temperance.inputs.groups import MIN_GROUPS, check_groups
-from temperance.inputs.labels import Names, check_class, check_labels
+from temperance.inputs.labels import check_labels
+from temperance.inputs.names import Names, check_class, choose_columns, names_of
 from temperance.inputs.probabilities import check_probabilities
 from temperance.inputs.validation import check_number
 from temperance.metrics.intervals import Estimate, Units, mean_interval
@@ -73,7 +75,7 @@ class Predictions:
 
     @property
     def event(self) -> int | None:
-        """The class whose probability is judged; None if it is the confidence in the top class."""
+        """The class whose probability is evaluated; None if it is the confidence in the top class."""
         return judged_class(self.probs.shape[1], self.positive, positions=self.positions)
 
     def of_class(self, column: int) -> Predictions:
@@ -225,6 +227,7 @@ def check_rows(
     numbered from 0 without gaps; without them, arrays with more axes are grouped along their first axis. Rows
     without groups are examined, if asked for, and copies of a row are a group.
     """
+    probs = choose_columns(joined_batches(probs), classes)
     array, opened = as_numpy(numbers_of(probs)), None
     if array.ndim > 2 or dim not in (-1, array.ndim - 1):
         opened = open_logits(array, dim)
@@ -232,7 +235,8 @@ def check_rows(
     few: dict[str, Any] = {"ignore_index": ignore_index, "min_groups": min_groups}
     beside = Beside.open(opened, len(array), labels, sample_weight, groups, by, **few)
     with rows_at(beside.kept):
-        array = check_probabilities(array if beside.kept is None else array[beside.kept])
+        kept_rows = array if beside.kept is None else array[beside.kept]
+        array = check_probabilities(kept_rows, precision=item_size(probs))
     if array.dtype.itemsize > 8:  # bin edges are computed in float64
         array = array.astype(np.float64)
     n_rows, n_classes = array.shape
@@ -278,3 +282,12 @@ def check_fraction(name: str, value: Any) -> float:
 def cached_slices(n_rows: int, n_columns: int) -> list[slice]:
     """Split rows into slices that fit into the cache, even as two float64 arrays at once."""
     return row_slices(n_rows, block_rows(n_columns, 2 * 8))
+
+
+def random_folds(
+    n_rows: int, folds: int, generator: np.random.Generator, groups: NDArray[np.intp] | None = None
+) -> NDArray[np.intp]:
+    """Return each row's fold, the same within a group; with fewer rows than folds, each row is a fold."""
+    n_units = n_rows if groups is None else int(groups.max()) + 1
+    fold: NDArray[np.intp] = generator.permutation(n_units) % min(check_integer("folds", folds, 2), n_units)
+    return fold if groups is None else fold[groups]

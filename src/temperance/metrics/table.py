@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.core.arrays import Vector
-from temperance.inputs.labels import Names
+from temperance.inputs.names import Names
 from temperance.metrics.bins import Reliability, bin_rows, check_bins, classwise_error, debiased
 from temperance.metrics.intervals import Estimate, influence_interval, mean_interval, proportion_interval
 from temperance.metrics.predictions import Predictions, check_rows, risk_curve
@@ -62,7 +62,7 @@ class Metric:
 
     label: str
     help: str
-    interval: Literal["Wilson", "skewness", "bootstrap", "likelihood ratio", "none"]
+    interval: Literal["Wilson", "skewness", "bootstrap", "none"]
     range: tuple[float, float]
     estimate: Callable[[Predictions, Reliability, float], Estimate] | None = None
     best: Literal["lowest", "highest", "zero"] = "lowest"
@@ -99,6 +99,11 @@ class Metric:
         def decorate(of_checked: Callable[[*_Checked], float]) -> Callable[_Parameters, float]:
             @wraps(of_checked)
             def score(*given: _Parameters.args, **options: _Parameters.kwargs) -> float:
+                try:
+                    signature.bind(*given, **options)
+                except TypeError as error:  # which would name `check`
+                    message = f"{score.__name__} takes probs and labels, and others by name: {error}"
+                    raise TypeError(message) from None
                 return of_checked(*check(*given, **options))
 
             about, returns, rest = (inspect.getdoc(of_checked) or "").partition("Returns\n-------\n")
@@ -180,17 +185,6 @@ def scored_in_bins(
     return rows, bins, strategy
 
 
-def _list_part(loss: str, part: str, does: str) -> None:
-    """List the part of a loss that recalibration removes or leaves; the public function is `decompose`."""
-    whole, name = METRICS[loss], f"{loss}_{part}"
-    METRICS[name] = Metric(
-        label=f"{whole.short or whole.label} {part}",
-        help=f"what recalibration {does} the {whole.label}",
-        interval="likelihood ratio",
-        range=whole.range,
-    )
-
-
 def _estimated_mean(
     of_rows: Callable[[Predictions], Vector], low: float, high: float
 ) -> Callable[[Predictions, Reliability, float], Estimate]:
@@ -263,10 +257,6 @@ def nll(rows: Predictions) -> float:
     return rows.mean(rows.nll)
 
 
-_list_part("nll", "calibration", "removes from")
-_list_part("nll", "refinement", "leaves of")
-
-
 @Metric(
     label="Brier score",
     short="Brier",
@@ -298,10 +288,6 @@ def brier(rows: Predictions) -> float:
     0.29
     """
     return rows.mean(rows.brier)
-
-
-_list_part("brier", "calibration", "removes from")
-_list_part("brier", "refinement", "leaves of")
 
 
 @Metric(

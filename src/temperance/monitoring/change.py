@@ -1,9 +1,8 @@
 """What checks show: gaps, what has changed, what to do about it, and with how many labels.
 
-An alarm stays valid however often one looks, and that takes rows. Until then, an interval of the gap that
-lies outside the allowed range is a reason to watch the calibrator: of the last checks each by itself, of the
-last three together, of all since the last good one, of those that differ most, and of all checks. A check is
-good if its gap lies within the allowed range.
+An alarm stays valid however often one looks, and that takes rows. Until then there is a reason to watch the
+calibrator: a mean residual of the last check, or of the last three together, is outside its allowed range,
+and differs from the fit's by more than three standard errors, of these rows and of the fit together.
 
 What has changed is estimated from sums over labelled rows.
 
@@ -32,9 +31,8 @@ KEEP, WATCH, ADAPT, REFIT, INSPECT, LABEL = "keep", "watch", "adapt", "refit", "
 """Actions: do nothing, check more labels, adapt to other class frequencies, fit again, inspect the rows
 (their columns or labels have probably changed), or label rows first."""
 
-ADEQUATE = 0.01  # level at which a simpler explanation is rejected
-LAST = 3  # checks that are tested together
-MAX_LISTED = 5  # checks since the last good one that are told one by one
+LAST = 3  # checks that are evaluated together
+DIFFERS = 3.0  # standard errors from the mean residual at the fit
 MAX_CLASSES_TOLD = 5
 REMAINING = 3  # a new fit is allowed an uncertainty of a third of the change
 MIN_LABELS = 20
@@ -48,22 +46,29 @@ if a third of the labels were random."""
 
 @dataclass(frozen=True)
 class Gap:
-    """Mean confidence minus accuracy of one check, or of several together.
+    """What was predicted, minus what was observed, in one check or in several together.
 
     Attributes
     ----------
     checks : int
         Number of labelled checks, the first of them on `date`.
     name, date : str
-        Name of the rows, if it is one check, and its date.
+        Name of the rows of the first check, and its date.
     rows : float
         Number of rows; weighted ones count as their share.
-    confidence, accuracy : float
-        Mean confidence, and share of rows whose predicted class is correct.
+    column : int or None
+        The class whose probability it is; None for the confidence in the predicted class. It is what is
+        evaluated, unless that is within its allowed range and another one is not.
+    predicted, observed : float
+        The mean probability, and the share of the labels; or the mean confidence, and the accuracy.
     gap, low, high : float
-        `confidence - accuracy`, with a 95% interval: above 0 is overconfident.
+        `predicted - observed`, with a 95% interval: above 0, predictions are too high.
+    allowed : tuple of two floats
+        The range of gaps that count as no change.
     outside : bool
-        Whether the whole interval is outside the allowed range.
+        Whether one of all gaps is outside its allowed range and differs from the fit's beyond chance.
+    within : bool
+        Whether all gaps are within their allowed ranges.
 
     Examples
     --------
@@ -72,20 +77,23 @@ class Gap:
     >>> task = simulate(n_rows=3000, n_classes=3, random_state=0)
     >>> cal = TemperatureScaling().fit(task.logits[:1000], task.labels[:1000])
     >>> (last,) = monitoring.check(cal, task.logits[1000:], task.labels[1000:], name="week 42").gaps
-    >>> last.name, f"{last.gap:+.3f} ({last.low:+.3f} to {last.high:+.3f})", last.outside
-    ('week 42', '+0.002 (-0.014 to +0.018)', False)
+    >>> last.name, f"{last.gap:+.3f} ({last.low:+.3f} to {last.high:+.3f})", last.within
+    ('week 42', '+0.002 (-0.013 to +0.018)', True)
     """
 
     checks: int
     name: str
     date: str
     rows: float
-    confidence: float
-    accuracy: float
+    column: int | None
+    predicted: float
+    observed: float
     gap: float
     low: float
     high: float
+    allowed: tuple[float, float]
     outside: bool
+    within: bool
 
 
 @dataclass(frozen=True)
@@ -133,19 +141,15 @@ class Change:
 
     Attributes
     ----------
-    rows : float
-        Number of rows; weighted ones count as their share.
+    gap : Gap
+        What has changed most.
     confidence, accuracy : float
         Mean confidence, and share of rows whose predicted class is correct.
-    gap, gap_low, gap_high : float
-        `confidence - accuracy`, with a 95% interval: above 0 is overconfident.
     log_temperature, log_temperature_error : float
         Logarithm of the additional temperature that fits these rows, with its standard error, adjusted for
         class frequencies. Above 0: overconfident.
     classes : tuple of ClassChange
         Classes whose frequency differs significantly from the predicted one, the most significant first.
-    explanation : {"confidence", "class frequencies", "both", "unclear"}
-        The simplest change that explains the rows; unclear if either change alone could.
 
     Examples
     --------
@@ -159,22 +163,18 @@ class Change:
     >>> logits, labels = task.logits[1000:], task.labels[1000:]
     >>> kept = (labels != 0) | (np.arange(2000) % 4 == 0)
     >>> change = monitoring.check(cal, logits[kept], labels[kept]).change
-    >>> change.explanation, [found.column for found in change.classes]
-    ('class frequencies', [0, 1])
+    >>> change.gap.column, [found.column for found in change.classes]
+    (0, [0, 1])
     >>> f"confidence {change.confidence:.1%}, accuracy {change.accuracy:.1%}"
     'confidence 79.7%, accuracy 78.8%'
     """
 
-    rows: float
+    gap: Gap
     confidence: float
     accuracy: float
-    gap: float
-    gap_low: float
-    gap_high: float
     log_temperature: float
     log_temperature_error: float
     classes: tuple[ClassChange, ...]
-    explanation: str
 
 
 @dataclass(frozen=True)
@@ -208,37 +208,39 @@ class Labels:
     of: str
 
 
-def recent_gaps(checks: Sequence[Record], start: int, limits: Limits) -> tuple[Gap, ...]:
-    """Return the gaps of labelled checks: the last, each back to the last good one, several together.
+def recent_gaps(checks: Sequence[Record], limits: Limits) -> tuple[Gap, ...]:
+    """Return the gaps of labelled checks: of the last one, of the last three together, and of all."""
+    sizes = sorted({1, min(LAST, len(checks)), len(checks)})
+    return tuple(gap_of(checks[-size:], limits) for size in sizes)
 
-    Checks together are told if they are outside the allowed range, and all checks always. `start` is the
-    first of the checks that differ most.
-    """
-    sums = [check.labelled for check in checks if check.labelled is not None]
-    number, (lowest, highest) = len(sums), limits.gap
-    good = [i for i, one in enumerate(sums) if lowest <= one.gap.value <= highest]
-    begin = min(good[-1] + 1 if good else 0, number - 1)
 
-    def from_check(first: int, end: int = number) -> Gap:
-        together = reduce(add, sums[first:end])
-        gap = together.gap
-        return Gap(
-            checks=end - first,
-            name=checks[first].name if end - first == 1 else "",
-            date=checks[first].date,
-            rows=together.rows,
-            confidence=together.confidence / together.rows,
-            accuracy=together.accuracy,
-            gap=gap.value,
-            low=gap.low,
-            high=gap.high,
-            outside=gap.high < lowest or gap.low > highest,
-        )
-
-    each = [from_check(i, i + 1) for i in reversed(range(max(begin, number - MAX_LISTED), number))]
-    several = [from_check(i) for i in sorted({begin, start, max(number - LAST, 0)} - {0, number - 1})]
-    every = [from_check(0)] if number > 1 else []
-    return (*each, *(gap for gap in several if gap.outside), *every)
+def gap_of(checks: Sequence[Record], limits: Limits) -> Gap:
+    """Return the gap of labelled checks together."""
+    sums = reduce(add, [check.labelled for check in checks if check.labelled is not None])
+    outside = (sums.means < limits.low) | (sums.means > limits.high)
+    difference = np.abs(sums.means - limits.center) / np.hypot(sums.errors, limits.errors)
+    difference /= limits.margins(DIFFERS)
+    beyond_chance, i = outside & (difference > 1), limits.judged
+    for told in (outside, beyond_chance):
+        if told.any() and not told[i]:
+            i = int(np.argmax(np.where(told, difference, -1.0)))
+    column, gap = int(limits.columns[i]), sums.gap_of(i)
+    predicted, observed = sums.rates_of(column)
+    return Gap(
+        checks=len(checks),
+        name=checks[0].name,
+        date=checks[0].date,
+        rows=sums.rows,
+        column=None if column < 0 else column,
+        predicted=predicted,
+        observed=observed,
+        gap=gap.value,
+        low=gap.low,
+        high=gap.high,
+        allowed=limits.gap_of(i),
+        outside=bool(beyond_chance.any()),
+        within=not outside.any(),
+    )
 
 
 def expected_accuracy(sums: PredictionSums, limits: Limits) -> tuple[float, float, float]:
@@ -247,27 +249,23 @@ def expected_accuracy(sums: PredictionSums, limits: Limits) -> tuple[float, floa
     The gap at the fit is also uncertain. An added row of variance 1 keeps the interval wide for few rows.
     """
     mean, variance = sums.said / sums.rows, (sums.variance + 1) / (sums.rows + 1)
-    half = QUANTILE * float(np.sqrt(variance * (1 / sums.rows + 1 / limits.baseline.effective_rows)))
+    half = QUANTILE * float(np.sqrt(variance * (1 / sums.rows + 1 / limits.fit_rows)))
     return mean, max(0.0, mean - half), min(1.0, mean + half)
 
 
-def estimate_change(sums: LabelledSums, limits: Limits) -> Change:
+def estimate_change(checks: Sequence[Record], limits: Limits) -> Change:
     """Estimate what has changed since the fit."""
-    gap, score = sums.gap, sums.score.copy()
+    sums = reduce(add, [check.labelled for check in checks if check.labelled is not None])
+    score = sums.score.copy()
     score[1:] -= sums.rows * np.bincount(limits.class_groups, limits.at_fit[1:])
-    inflation = 1 + sums.rows / limits.baseline.effective_rows
     log_beta, error = _log_beta(score, sums.information)
     return Change(
-        rows=sums.rows,
+        gap=gap_of(checks, limits),
         confidence=sums.confidence / sums.rows,
         accuracy=sums.accuracy,
-        gap=gap.value,
-        gap_low=gap.low,
-        gap_high=gap.high,
         log_temperature=-log_beta,
-        log_temperature_error=error * np.sqrt(inflation),
+        log_temperature_error=error * np.sqrt(1 + sums.rows / limits.fit_rows),
         classes=_class_changes(sums, limits),
-        explanation=_explain(score, sums, limits, inflation),
     )
 
 
@@ -280,46 +278,6 @@ def _log_beta(score: Vector, information: Vector) -> tuple[float, float]:
     return float((score[0] - information[0, 1:] @ within @ score[1:]) / own), float(1 / np.sqrt(own))
 
 
-def _explain(score: Vector, sums: LabelledSums, limits: Limits, inflation: float) -> str:
-    """Return the simplest change whose likelihood is not significantly below the likelihood of both.
-
-    While the gap is within its limits, class frequencies suffice, and while the frequencies are, confidence
-    does: one step of Fisher scoring mistakes a part of a large change of the one for a change of the other.
-    Positions have no frequencies.
-    """
-    information = sums.information
-    if limits.of_positions:
-        return "confidence"
-    # Overconfident predictions are wrong more often than they say, so the residuals of the classes vary more
-    # than predicted.
-    predicted = information.diagonal()[1:].sum()
-    dispersion = max(1.0, float(sums.squares[1:].sum() / predicted)) if predicted > 0 else 1.0
-    both = _gain(score, information)
-    without_confidence = (both - _gain(score[1:], information[1:, 1:])) / (inflation * dispersion)
-    without_classes = (both - _gain(score[:1], information[:1, :1])) / (inflation * dispersion)
-    gap_is_allowed = limits.gap[0] <= sums.gap.low and sums.gap.high <= limits.gap[1]
-    classes_suffice = gap_is_allowed or without_confidence <= chi2.ppf(1 - ADEQUATE, 1)
-    free = np.linalg.matrix_rank(information[1:, 1:], hermitian=True)
-    most_by_chance = chi2.ppf(1 - ADEQUATE, max(int(free), 1))
-    confidence_suffices = without_classes <= most_by_chance
-    if information[0, 0] > 0:  # if only confidence changed, the frequencies might stay within their limits
-        left = score[1:] - information[1:, 0] * score[0] / information[0, 0]
-        low, high = (
-            sums.rows * np.bincount(limits.class_groups, end[1:]) for end in (limits.low, limits.high)
-        )
-        confidence_suffices |= bool(((low <= left) & (left <= high)).all())
-    if classes_suffice and confidence_suffices:
-        return "unclear"
-    if classes_suffice:
-        return "class frequencies"
-    return "confidence" if confidence_suffices else "both"
-
-
-def _gain(score: Vector, information: Vector) -> float:
-    """Return twice the gain in log-likelihood."""
-    return float(score @ _inverse(information) @ score)
-
-
 def _inverse(information: Vector) -> Vector:
     """Return the pseudo-inverse. Adding a number to all b changes nothing: its information is rounding."""
     return np.asarray(np.linalg.pinv(information, rcond=SINGULAR, hermitian=True), np.float64)
@@ -327,9 +285,10 @@ def _inverse(information: Vector) -> Vector:
 
 def _class_changes(sums: LabelledSums, limits: Limits) -> tuple[ClassChange, ...]:
     """Return the classes that changed most, with Poisson intervals of their ratios."""
-    n, found = sums.rows, sums.labels
-    expected = np.maximum(sums.probabilities + n * limits.at_fit[1:], 1e-9 * n)
-    variance = np.maximum(sums.squares[1:], expected / max(n, 1)) * (1 + n / limits.baseline.effective_rows)
+    n, columns = sums.rows, limits.columns[1:]
+    found = sums.labels[columns]
+    expected = np.maximum(sums.probabilities[columns] + n * limits.center[1:], 1e-9 * n)
+    variance = np.maximum(sums.squares[1:], expected / max(n, 1)) * (1 + n / limits.fit_rows)
     z = (found - expected) / np.sqrt(np.maximum(variance, 1e-12))
     order = np.argsort(-np.abs(z), kind="stable")
     bound = norm.ppf(1 - (1 - CONFIDENCE) / (2 * len(z)))
@@ -340,23 +299,22 @@ def _class_changes(sums: LabelledSums, limits: Limits) -> tuple[ClassChange, ...
             low = chi2.ppf(tail, 2 * count) / 2 if count else 0.0
             high = chi2.ppf(1 - tail, 2 * count + 2) / 2
             ratios = (float(number / predicted) for number in (count, low, high))
-            changes.append(ClassChange(k, predicted / n, count / n, *ratios))
+            changes.append(ClassChange(int(columns[k]), predicted / n, count / n, *ratios))
     return tuple(changes)
 
 
 # ---- What to do
 
 
-def action_for(change: Change, limits: Limits) -> str:
-    """Return what to do about a change beyond the limits.
+def is_other_data(sums: LabelledSums, limits: Limits) -> bool:
+    """Say whether so much accuracy is gone that columns, labels or the classifier are likely to be others.
 
     Where the classifier is as confident as before and much of its accuracy is gone, calibration is not what
     is wrong. The accuracy counts as the upper end of its interval.
     """
-    expected, chance = min(change.confidence, limits.baseline.accuracy), 1 / (len(limits.at_fit) - 1)
-    if expected - change.accuracy - (change.gap - change.gap_low) > LOST * max(expected - chance, 0.0):
-        return INSPECT
-    return ADAPT if change.explanation == "class frequencies" else REFIT
+    gap, chance = sums.gap_of(0), 1 / (len(limits.at_fit) - 1)
+    expected = min(sums.confidence / sums.rows, limits.baseline.accuracy)
+    return bool(expected - sums.accuracy - (gap.value - gap.low) > LOST * max(expected - chance, 0.0))
 
 
 def labels_to_refit(sums: LabelledSums, limits: Limits) -> Labels:
@@ -365,13 +323,13 @@ def labels_to_refit(sums: LabelledSums, limits: Limits) -> Labels:
     Two standard errors of the gap, and of the frequency of the class that changed most, must be at most the
     tolerance, or a third of the change if that is larger. More labels would make no visible difference.
     """
-    mean = sums.residuals / sums.rows
+    mean = sums.means
     variance = np.maximum(sums.squares / sums.rows - mean**2, 1 / (4 * sums.rows))
     excess = np.maximum(limits.low - mean, mean - limits.high)
     k = 1 + int(np.argmax(excess[1:]))
     changes = [("gap", variance[0], mean[0])]
     if excess[k] > 0:
-        changes.append(("class", variance[k], mean[k] - limits.at_fit[k]))
+        changes.append(("class", variance[k], mean[k] - limits.center[k]))
     candidates = (
         labels_needed(of, spread, max(abs(change) / REMAINING, limits.tolerance))
         for of, spread, change in changes

@@ -15,7 +15,7 @@ import numpy as np
 from markupsafe import escape
 from numpy.typing import NDArray
 
-from temperance.calibrators.estimator import model_of
+from temperance.calibrators.estimator import check_headers, model_of
 from temperance.calibrators.fit_record import warn_if_fitted_on
 from temperance.core.arrays import Indices, Vector
 from temperance.core.blocks import BFloat16, read_blocks
@@ -30,23 +30,29 @@ from temperance.formulas.model import (
     check_kind,
     logits_for,
 )
-from temperance.inputs.containers import Beside, names_of, open_logits
-from temperance.inputs.labels import check_class, check_labels
+from temperance.inputs.containers import Beside, open_logits
+from temperance.inputs.labels import check_labels
+from temperance.inputs.names import Names, check_class, class_in_words, names_of
 from temperance.inputs.validation import check_number
 from temperance.metrics.by_group import CalibrationByGroup, calibration_by_group
-from temperance.metrics.predictions import check_rows, judged_class
+from temperance.metrics.finding import Finding
+from temperance.metrics.predictions import Predictions, judged_class
 from temperance.monitoring import words
 from temperance.monitoring.change import (
+    ADAPT,
+    INSPECT,
     KEEP,
     LABEL,
+    LAST,
     REFIT,
     WATCH,
     Change,
     Gap,
     Labels,
-    action_for,
     estimate_change,
     expected_accuracy,
+    gap_of,
+    is_other_data,
     labels_needed,
     labels_to_alarm,
     labels_to_refit,
@@ -54,8 +60,10 @@ from temperance.monitoring.change import (
 )
 from temperance.monitoring.evidence import cumulate, evidence_of
 from temperance.monitoring.history import Record, open_history
+from temperance.monitoring.repairs import Repairs, compare_repairs
 from temperance.monitoring.shift import Shift, compare_with_baseline
 from temperance.monitoring.sums import (
+    EDITION,
     TOLERANCE,
     Limits,
     PredictionSums,
@@ -96,16 +104,22 @@ class Check:
     alpha, tolerance : float
         Probability of a false alarm over all checks, and tolerated difference.
     gap_limits : tuple of two floats
-        The allowed confidence minus accuracy: tolerance, gap at the fit, and uncertainty of the fit.
+        The allowed prediction minus observation: of the probability of the class that people act on, with two
+        classes, otherwise of the confidence.
+    edition : int
+        Of the limits: 1 in a history that the first version began, else 2.
     gaps : tuple of Gap
-        The last labelled check and the ones before it, back to the last good one, up to five. Then checks
-        that are outside the allowed range together, and all checks. A check is good if its gap is
-        within the allowed range.
+        The last labelled check, the last three together, and all.
+    finding : Finding or None
+        What these rows show without the history, as `metrics.evaluate` says it; None without labels.
     recheck : Gap or None
         The gap of these rows, if they were counted before and are not among `gaps`.
     expected_accuracy : tuple of three floats or None
         Mean confidence of rows without labels, with a 95% interval of their accuracy if the calibrator
         still holds; None with labels.
+    repairs : Repairs or None
+        What adapting and fitting again would do, on these rows; None unless they have labels and one of the
+        two is advised.
     change : Change or None
         How the calibration of labelled rows changed, since the check at which the change is most visible;
         None without labels.
@@ -142,8 +156,8 @@ class Check:
     >>> found.state, found.action, found.alarm, found.acts
     ('keep', 'keep', False, False)
     >>> found.sentences[0]
-    'Keep the calibrator: 2,000 labelled rows show no change beyond the tolerance.'
-    """
+    'Keep. Confidence fits: 80.0% on average, 79.8% correct in 2,000 rows (gap +0.2 points, -1.3 to +1.8; allowed -2.9 to +2.8). No change beyond the tolerance.'
+    """  # noqa: E501  the sentence is on one line
 
     action: str
     groups: bool
@@ -156,10 +170,13 @@ class Check:
     alpha: float
     tolerance: float
     gap_limits: tuple[float, float]
+    edition: int
     gaps: tuple[Gap, ...]
+    finding: Finding | None
     expected_accuracy: tuple[float, float, float] | None
     since: str | None
     change: Change | None
+    repairs: Repairs | None
     frequencies: Vector | None
     labels: Labels | None
     shift: Shift | None
@@ -189,9 +206,8 @@ class Check:
 
     @property
     def within(self) -> bool:
-        """Whether every one of `gaps` is within the allowed range, not only the end of its interval."""
-        low, high = self.gap_limits
-        return all(low <= gap.gap <= high for gap in self.gaps)
+        """Whether every gap of the last checks and of all is within its allowed range."""
+        return all(gap.within for gap in self.gaps)
 
     @property
     def sentences(self) -> list[str]:
@@ -225,8 +241,10 @@ class Check:
         plain = {"state": self.state, "action": self.action, "alarm": self.alarm, "words": self.sentences}
         for name, value in vars(self).items():
             if name not in ("frequencies", "class_names", "limits", "records"):
-                plain[name] = asdict(value) if isinstance(value, (Change, Gap, Labels, Shift)) else value
+                is_plain = isinstance(value, (Change, Gap, Labels, Repairs, Shift))
+                plain[name] = asdict(value) if is_plain else value
         plain["gaps"] = [asdict(gap) for gap in self.gaps]
+        plain["finding"] = None if self.finding is None else self.finding.to_dict()
         plain["by_group"] = None if self.by_group is None else self.by_group.to_dict()
         return plain
 
@@ -288,7 +306,8 @@ def check(
     from_probs : bool, optional
         Whether the rows are probabilities, as for `Calibrator.predict_proba`.
     positive : int or str, optional
-        The class whose probability people act on; by default that of the fit, and of two classes the second.
+        The class whose probability people act on; by default as in the fit, and of two classes the second.
+        The same in all checks of a history.
 
     Returns
     -------
@@ -320,12 +339,13 @@ def check(
     """
     check_number("alpha", alpha, "between 0 and 0.5, such as 0.05", lambda a: 0 < a <= 0.5)
     model = model_of(calibrator)
-    limits = allowed(model, tolerance)
-    names = names_of(logits, None, model.n_classes) or model.record.class_names
-    given = model.record.positive
+    check_headers(calibrator, logits)
+    names = model.record.class_names or names_of(logits, None, model.n_classes)
+    event = model.record.positive
     if positive is not None:
-        given = check_class("positive", positive, names, model.n_classes)
-    event = judged_class(model.n_classes, given, positions=limits.of_positions)
+        event = check_class("positive", positive, names, model.n_classes)
+    event = judged_class(model.n_classes, event, positions=model.of_positions)
+    allowed(model, tolerance, event)  # raises before the rows are read
     logits, from_probs = logits_for(model, logits, from_probs)
     opened = open_logits(logits, axis_of_classes(model, dim, logits))
     check_kind(model, opened.values, from_probs)
@@ -343,37 +363,50 @@ def check(
         values = values[beside.kept]
     n_rows, n_classes = values.shape
     columns = None if labels is None else check_labels(beside.labels, n_rows, n_classes, names)
-    weights, together = beside.weights, beside.groups
+    weights, together, values_of = beside.weights, beside.groups, beside.by
     _warn_of_rows(model, values, columns, together)
 
     probs = apply_to_rows(model, "predict_proba", values)
-    share = share_of_rows(n_rows, weights, together)
-    pending = Record(
-        calibrator=_digest_of_model(model),
-        date=utc_now(),
-        name=name,
-        rows_digest=_digest_of_rows(values),
-        labels_digest="" if columns is None else _digest_of_labels(columns),
-        groups=together is not None,
-        tolerance=limits.tolerance,
-        alpha=float(alpha),
-        predictions=sum_predictions(probs, limits.baseline, share),
-        labelled=None if columns is None else sum_labelled(probs, columns, limits, share, together),
-    )
-    by_group = None
-    if by is not None:
-        rows = check_rows(probs, columns, weights, groups=together, by=beside.by, min_groups=1)
-        about = {"names": names, "positive": event, "positions": limits.of_positions}
-        by_group = calibration_by_group(replace(rows, **about))
+    at_fit = None
+    if model.log_prior_ratio is not None and columns is not None:
+        at_fit = apply_to_rows(replace(model, log_prior_ratio=None), "predict_proba", values)
+    share = share_of_rows(len(values), weights, together)
+    rows = finding = by_group = None
+    if columns is not None:
+        weight = np.ones(len(values)) if weights is None else weights
+        rows = Predictions(
+            probs, columns, weight, together, values_of, names, event, positions=model.of_positions
+        )
+        finding = Finding.of(rows)
+        by_group = None if by is None else calibration_by_group(rows)
     with open_history(history) as past:
+        edition = past.records[0].edition if past.records else EDITION
+        limits = allowed(model, tolerance, event, edition)
+        pending = Record(
+            calibrator=_digest_of_model(model),
+            date=utc_now(),
+            name=name,
+            rows_digest=_digest_of_rows(values),
+            labels_digest="" if columns is None else _digest_of_labels(columns),
+            groups=together is not None,
+            edition=edition,
+            positive=event,
+            tolerance=limits.tolerance,
+            alpha=float(alpha),
+            predictions=sum_predictions(probs, limits.baseline, share),
+            labelled=None
+            if columns is None
+            else sum_labelled(probs, columns, limits, share, together, at_fit),
+        )
         for record in past.records:
-            _check_same(pending, record, past.path)
+            _check_same(pending, record, past.path, names or range(model.n_classes))
+        at_hand = AtHand(model, limits, names, finding, rows, values)
         alike = [record for record in past.records if record.rows_digest == pending.rows_digest]
         if alike and (pending.name or _differ(values)):
             same = (record for record in alike if _has_same_rows(pending, record))
             if (before := next(same, None)) is not None:
-                found = _judge(model, limits, pending, past.records)
-                (own,) = recent_gaps([before], 0, limits) if pending.labelled is not None else (None,)
+                found = _judge(at_hand, pending, past.records)
+                own = gap_of([before], limits) if pending.labelled is not None else None
                 return replace(
                     found,
                     recheck=None if own in found.gaps else own,
@@ -381,7 +414,7 @@ def check(
                     torn_lines=past.torn_lines,
                     by_group=by_group,
                 )
-        found = _judge(model, limits, pending, (*past.records, pending))
+        found = _judge(at_hand, pending, (*past.records, pending))
         others = [record.date for record in alike if not _has_labels_for(pending, record)]
         record = replace(
             pending,
@@ -398,6 +431,19 @@ def check(
             by_group=by_group,
             records=(*past.records, record),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class AtHand:
+    """The calibrator, its limits, and the rows of a check, of which a history has only the sums."""
+
+    model: Model
+    limits: Limits
+    names: Names | None
+    finding: Finding | None
+    rows: Predictions | None
+    """None without labels."""
+    values: NDArray[Any] | BFloat16
 
 
 def _warn_of_rows(
@@ -433,7 +479,7 @@ def _digest_of_model(model: Model) -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
-def _check_same(pending: Record, record: Record, path: Path | None) -> None:
+def _check_same(pending: Record, record: Record, path: Path | None, names: Sequence[Any]) -> None:
     """Raise unless a record of a history is of the same calibrator and settings."""
     n_classes = len(pending.predictions.predicted)
     if record.calibrator != pending.calibrator or len(record.predictions.predicted) != n_classes:
@@ -457,6 +503,15 @@ def _check_same(pending: Record, record: Record, path: Path | None) -> None:
                 f"{begun:g}; found {value:g}. Another value needs a new history.",
                 remedy=Remedy(argument, (begun,)),
             )
+    if record.edition > 1 and record.positive != pending.positive:
+        first, other = (
+            None if column is None else names[column] for column in (record.positive, pending.positive)
+        )
+        raise InputError(
+            f"positive must be the same in all checks of a history: {path} began with {first}; found "
+            f"{other}. Another class needs a new history.",
+            remedy=None if first is None else Remedy("positive", (first,)),
+        )
 
 
 def _differ(values: NDArray[Any] | BFloat16) -> bool:
@@ -496,36 +551,57 @@ def _predictions_of(records: Sequence[Record]) -> list[PredictionSums]:
     return kept
 
 
-def _judge(model: Model, limits: Limits, pending: Record, records: Sequence[Record]) -> Check:
+def _with_interval(gap: Gap, at_hand: AtHand) -> Gap:
+    """Return the gap of rows with the interval of their finding, where both are about the same mean.
+
+    Sums know less of the rows. With weights or groups, they are about another mean.
+    """
+    rows, found = at_hand.rows, at_hand.finding
+    if rows is None or found is None or rows.groups is not None or np.ptp(rows.weight) > 0:
+        return gap
+    same = gap.column == rows.event
+    return replace(gap, low=found.gap.low, high=found.gap.high) if same else gap
+
+
+def _judge(at_hand: AtHand, pending: Record, records: Sequence[Record]) -> Check:
     """Return what all checks show together, and what to do after the pending one."""
+    model, limits = at_hand.model, at_hand.limits
     checks = [record for record in records if record.labelled is not None]
     sums = [record.labelled for record in checks if record.labelled is not None]
-    log_e, start, window, change = 0.0, 0, None, None
+    log_e, start, window, change, frequencies = 0.0, 0, None, None, None
     gaps: tuple[Gap, ...] = ()
     if sums:
         log_e, start = evidence_of(cumulate(sums), limits.low, limits.high)
         window = reduce(add, sums[start:])
-        change = estimate_change(window, limits)
-        gaps = recent_gaps(checks, start, limits)
+        frequencies = (window.labels + 0.5) / (window.labels + 0.5).sum()
+        change = estimate_change(checks[start:], limits)
+        gaps = recent_gaps(checks, limits)
+        if checks[-1] is pending:
+            gaps = (_with_interval(gaps[0], at_hand), *gaps[1:])
+        if start == len(checks) - 1:
+            change = replace(change, gap=gaps[0])
     highest = max(log_e, *(record.highest_log_e for record in records))
     shift = None
     if model.log_prior_ratio is None:
         shift = compare_with_baseline(_predictions_of(records), limits.baseline, pending.alpha)
-    action, labels = KEEP, None
-    if change is not None and window is not None and highest >= np.log(1 / pending.alpha):
-        action = action_for(change, limits)
+    action, labels, repairs = KEEP, None, None
+    if window is not None and highest >= np.log(1 / pending.alpha):
+        if is_other_data(window, limits):
+            action = INSPECT
+        elif at_hand.rows is not None and frequencies is not None:
+            repairs = compare_repairs(model, limits, window, frequencies, at_hand.rows, at_hand.values)
+            action = ADAPT if repairs.adapts else REFIT
+        else:  # as the last check with labels advised
+            action = ADAPT if checks[-1].action == ADAPT else REFIT
         labels = labels_to_refit(window, limits) if action == REFIT else None
     elif pending.labelled is None and shift is not None and shift.alarm:
         confidence = limits.baseline.confidence_quantiles
         variance = float(np.mean(confidence * (1 - confidence)))
         # So many that a gap of twice the tolerance shows.
         action, labels = LABEL, labels_needed("gap", variance, 2 * limits.tolerance)
-    elif outside := [gap.checks for gap in gaps if gap.outside]:
-        # If it stays as it is since the last good check; if the last one is good, as it is in those outside.
-        bad = sum(gap.checks == 1 for gap in gaps)
-        enough = (labels_to_alarm(sums, number, limits, pending.alpha) for number in (bad, max(outside)))
+    elif outside := [gap.checks for gap in gaps if gap.outside and gap.checks <= LAST]:
+        enough = (labels_to_alarm(sums, number, limits, pending.alpha) for number in outside)
         action, labels = WATCH, next(filter(None, enough), None)
-    names = model.record.class_names or tuple(map(str, range(model.n_classes)))
     has_labels = pending.labelled is not None
     return Check(
         action=action,
@@ -539,15 +615,17 @@ def _judge(model: Model, limits: Limits, pending: Record, records: Sequence[Reco
         alpha=pending.alpha,
         tolerance=limits.tolerance,
         gap_limits=limits.gap,
+        edition=limits.edition,
         gaps=gaps,
+        finding=at_hand.finding,
         expected_accuracy=None if has_labels else expected_accuracy(pending.predictions, limits),
         since=checks[start].date if len(checks) > 1 else None,
         change=change,
-        frequencies=None if window is None else (window.labels + 0.5) / (window.labels + 0.5).sum(),
+        repairs=repairs,
+        frequencies=frequencies,
         labels=labels,
         shift=shift,
-        # "class 3" in a sentence, where "3" would be a number.
-        class_names=tuple(f"class {name}" if name.isdecimal() else name for name in names),
+        class_names=tuple(class_in_words(k, at_hand.names) for k in range(model.n_classes)),
         limits=limits,
         records=tuple(records),
     )

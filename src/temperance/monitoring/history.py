@@ -15,14 +15,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from temperance.errors import InputError
+from temperance.errors import InputError, excerpt
 from temperance.files import check_writable
-from temperance.json_fields import Field, check_names, check_object, parse_object, read_fields, reading_errors
-from temperance.monitoring.sums import LabelledSums, PredictionSums
+from temperance.json_fields import (
+    Field,
+    check_count,
+    check_names,
+    check_object,
+    parse_object,
+    read_fields,
+    reading_errors,
+)
+from temperance.monitoring.sums import EDITION, LabelledSums, PredictionSums
 
 try:
     import fcntl
@@ -30,10 +38,14 @@ except ImportError:  # pragma: no cover  on Windows
     fcntl = None  # type: ignore[assignment]
     import msvcrt
 
-VERSION = 1
 LOCKED_BYTE = 1 << 30
-OPENING = f'{{"temperance_history": {VERSION},'
-"""The beginning of every line, by which an incomplete one is recognised."""
+OPENING = '{"temperance_history": '
+"""The beginning of every line, by which an incomplete one is recognised. The edition follows."""
+
+
+def _check_positive(column: Any, where: str) -> int | None:
+    return None if column is None else check_count(column, where, 0)
+
 
 FIELDS = (
     Field("calibrator", str),
@@ -42,6 +54,7 @@ FIELDS = (
     Field("rows_digest", str),
     Field("labels_digest", str, optional=True),  # not in the first histories
     Field("groups", bool, optional=True),
+    Field("positive", object, optional=True, check=_check_positive),
     Field("tolerance", float, low=0, high=0.5),
     Field("alpha", float, low=0, high=0.5),
     Field("log_e", float, low=-1e18, high=1e18),
@@ -70,6 +83,10 @@ class Record:
         Digest of the labels; empty if there are none, or if an early history did not keep it.
     groups : bool
         Whether the sums count groups of rows, each as one row.
+    edition : int
+        Of the limits, which enter the bets (`sums.allowed`): the number with which a line begins.
+    positive : int or None
+        The class whose probability is evaluated, if there is one; unknown in edition 1.
     tolerance, alpha : float
         Settings of the evidence.
     log_e, highest_log_e : float
@@ -90,6 +107,8 @@ class Record:
     rows_digest: str
     labels_digest: str = ""
     groups: bool = False
+    edition: int = EDITION
+    positive: int | None = None
     tolerance: float
     alpha: float
     log_e: float = 0.0
@@ -102,25 +121,28 @@ class Record:
 
 def write_record(record: Record) -> bytes:
     """Return a record as one line."""
-    text = json.dumps(asdict(record), allow_nan=False, default=np.ndarray.tolist)
-    return f"{OPENING} {text[1:]}\n".encode()
+    content = asdict(record)
+    edition = content.pop("edition")
+    text = json.dumps(content, allow_nan=False, default=np.ndarray.tolist)
+    return f"{OPENING}{edition}, {text[1:]}\n".encode()
 
 
 def read_record(line: bytes) -> Record:
     """Return the record of a line; raise InputError if it is not one."""
     with reading_errors("must be a check written by this version"):
         plain = parse_object(line)
-        if plain.pop("temperance_history", None) != VERSION:
-            raise InputError(f"temperance_history must be {VERSION}")
+        edition = plain.pop("temperance_history", None)
+        if type(edition) is not int or not 1 <= edition <= EDITION:
+            raise InputError(f"temperance_history must be from 1 to {EDITION}; found {excerpt(edition)}")
         check_names("it", plain, required=("predictions", "labelled"))
         given, labelled = check_object(plain.pop("predictions"), "predictions"), plain.pop("labelled")
         predicted = given.get("predicted")
         n_classes = len(predicted) if isinstance(predicted, list) else 0
-        predictions = PredictionSums.read(given, "predictions", n_classes, counts="predicted")
+        predictions = PredictionSums.read(given, "predictions", n_classes, edition, counts="predicted")
         if labelled is not None:
-            labelled = LabelledSums.read(labelled, "labelled", n_classes, counts="labels")
+            labelled = LabelledSums.read(labelled, "labelled", n_classes, edition, counts="labels")
         own = read_fields(plain, FIELDS, only=True)
-        return Record(predictions=predictions, labelled=labelled, **own)
+        return Record(predictions=predictions, labelled=labelled, edition=edition, **own)
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,12 +210,16 @@ def _lock(file: BinaryIO) -> None:
 
 def _read(content: bytes, path: Path) -> tuple[tuple[Record, ...], tuple[int, ...]]:
     """Return the records, and the numbers of incomplete lines."""
-    records, torn = [], []
+    records: list[Record] = []
+    torn: list[int] = []
     for at, line in enumerate(content.split(b"\n"), 1):
         if not line.strip():
             continue
         try:
-            records.append(read_record(line))
+            record = read_record(line)
+            if records and record.edition != records[0].edition:
+                raise InputError("temperance_history must be the same in all lines")
+            records.append(record)
         except InputError as error:
             if not _is_cut_off(line):
                 error.where = f"{path}, line {at}"

@@ -4,7 +4,7 @@ Without labels: counts of rows by confidence, entropy and predicted class. With 
 residuals. A row with probabilities p, predicted class t and label y has the residuals
 
     -gap       1[y = t] - p_t
-    class k    1[y = k] - p_k
+    class k    1[y = k] - p_k       of two classes only the positive one: the other has the same, negated
 
 All lie in [-1, 1] and have mean 0 if the probabilities are correct. Everything else is computed from the
 sums, so checks of any size can be added up. A history keeps them; tables of fields say what a line of it can
@@ -13,11 +13,14 @@ hold. Reading rejects sums that were changed by hand, or by a disk: they would b
 Every fitted calibrator is slightly wrong: its method cannot express everything, which its own rows show, and
 it was fitted to a finite sample. It counts as unchanged while the mean of a residual lies between
 
-    min(0, residual at the fit) - tolerance - MARGIN standard errors of the fit
+    min(0, residual at the fit) - max(tolerance, MARGIN standard errors of the fit)
 
-and the same on the other side. The margin of a class is larger, since there are many. The user sets the
-tolerance. For a class rarer than 10% it shrinks with the frequency of the class. Otherwise a class of 1%
-could become three times as frequent unnoticed.
+and the same on the other side. The margin of a class is larger where there are many. The user sets the
+tolerance. For a class rarer than 10% it shrinks with the frequency of the class (of two, of the rarer one).
+Otherwise a class of 1% could become three times as frequent unnoticed.
+
+Limits enter the bets, so a history keeps those that it began with: edition 1 has the sum of tolerance
+and errors, from a sample of the rows of the fit, and residuals of both of two classes.
 
 Positions of answers are not classes: whatever their number, they count as one class, which is always right.
 
@@ -36,15 +39,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from temperance.calibrators.fit_record import confidence_and_entropy, ends_of_ties
+from temperance.calibrators.fit_record import confidence_and_entropy, ends_of_ties, sums_by_label
 from temperance.core.arrays import Floats, Indices, Matrix, Vector
 from temperance.core.blocks import row_slices
 from temperance.errors import InputError
-from temperance.formulas.fit_record import BASELINE_SHARES, Baseline
+from temperance.formulas.fit_record import BASELINE_SHARES, MAX_GROUPS, Baseline, class_groups
 from temperance.formulas.model import Model
 from temperance.inputs.validation import check_number
 from temperance.json_fields import Field, check_object, check_value, read_fields
 from temperance.metrics.intervals import Estimate
+from temperance.metrics.predictions import judged_class
 from temperance.monitoring.evidence import BETS, log_growth, summed_residuals
 
 TOLERANCE = 0.02
@@ -52,10 +56,10 @@ TOLERANCE = 0.02
 
 CONFIDENCE = 0.95  # of all intervals
 QUANTILE = float(norm.ppf((1 + CONFIDENCE) / 2))
-MARGIN = 2.0  # standard errors of the gap at the fit
+MARGIN, FIRST_MARGIN = 2.5, 2.0  # standard errors of the gap at the fit; in edition 1
 RARE = 0.1  # frequency of a class below which its tolerance shrinks
-MAX_GROUPS = 32
-"""Largest number of groups of classes whose joint change is estimated; rarer classes form the last group."""
+EDITION = 2
+"""Of the limits of new histories."""
 
 BLOCK_LOGITS = 1 << 18  # at a time: a few arrays of 2 MB in float64
 MIN_PROBABILITY = 1e-8  # whose logarithm enters the score of the temperature
@@ -64,22 +68,48 @@ READING_SLACK = 1e-3  # relative: probabilities of float16 add up to 1 within th
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """The allowed means of the residuals: the gap first, then the classes, (1 + K,) each."""
+    """The allowed means of the R residuals that count: the gap first, then classes."""
 
     baseline: Baseline
     """The predictions at the fit, with which later ones are compared."""
+    edition: int
+    """Of the limits: 1 in histories that began with the first version, else 2."""
     tolerance: float
+    columns: Indices
+    """The class of each residual, (R,); -1 for the gap."""
+    judged: int
+    """The residual that words are about: of the class that people act on, else the gap."""
     low: Vector
     high: Vector
+    errors: Vector
+    """Standard errors of the residuals at the fit, (R,)."""
     at_fit: Vector
-    """The means of the residuals at the fit."""
+    """The means of the residuals at the fit: the gap and every class, (1 + K,)."""
     class_groups: Indices
-    """The group of each class: the most frequent at the fit have one each, all others share one."""
+    """The group of each class (`formulas.fit_record.class_groups`)."""
+    fit_rows: float
+    """Rows of the fit, in effect."""
+
+    @property
+    def center(self) -> Vector:
+        """The mean of each residual at the fit, (R,)."""
+        return self.at_fit[1 + self.columns]
 
     @property
     def gap(self) -> tuple[float, float]:
-        """The allowed confidence minus accuracy, which is the first mean residual negated."""
-        return -float(self.high[0]), -float(self.low[0])
+        """The allowed prediction minus observation, of what is evaluated: its mean residual negated."""
+        return self.gap_of(self.judged)
+
+    def gap_of(self, i: int) -> tuple[float, float]:
+        """Return the allowed prediction minus observation, which is the mean of residual i negated."""
+        return -float(self.high[i]), -float(self.low[i])
+
+    def margins(self, standard_errors: float) -> Vector:
+        """Return so many standard errors of the gap; of several classes, the same level over all."""
+        number = len(self.columns) - 1
+        if self.edition > 1 and number == 1:
+            return np.full(2, standard_errors)
+        return np.append(standard_errors, np.full(number, norm.isf(norm.sf(standard_errors) / number)))
 
     @property
     def of_positions(self) -> bool:
@@ -87,8 +117,10 @@ class Limits:
         return len(self.class_groups) == 1
 
 
-def allowed(model: Model, tolerance: float = TOLERANCE) -> Limits:
-    """Return the limits of a calibrator, from the record of its fit."""
+def allowed(
+    model: Model, tolerance: float = TOLERANCE, positive: int | None = None, edition: int = EDITION
+) -> Limits:
+    """Return the limits of a calibrator, from the record of its fit; of two classes, `positive` counts."""
     check_number("tolerance", tolerance, "between 0 and 0.5, such as 0.02", lambda t: 0 <= t <= 0.5)
     baseline, class_counts = model.record.baseline, model.class_counts
     if baseline is None or class_counts is None:
@@ -106,7 +138,11 @@ def allowed(model: Model, tolerance: float = TOLERANCE) -> Limits:
             label_frequencies=everything,
             class_variances=everything - 1,
         )
-    fit_rows, n_classes = baseline.effective_rows, len(class_counts)
+    first, n_classes = edition == 1, len(class_counts)
+    fit_rows = baseline.effective_rows if first else baseline.fit_rows or baseline.effective_rows
+    event = judged_class(n_classes, positive, positions=model.of_positions)
+    classes = np.arange(n_classes) if first or n_classes != 2 or event is None else np.array([event])
+    columns = np.append(-1, classes)
     counts = class_counts * (fit_rows / class_counts.sum())
     frequencies = (counts + 0.5) / (counts.sum() + 0.5 * len(counts))  # none of them 0
     found = frequencies if baseline.label_frequencies is None else baseline.label_frequencies
@@ -122,26 +158,33 @@ def allowed(model: Model, tolerance: float = TOLERANCE) -> Limits:
     variances = np.append((of_gap[1:] + of_gap[:-1]).mean() / 2, of_classes)
     # An added row of variance 1: a few rows show little.
     errors = np.sqrt((variances + 1 / fit_rows) / fit_rows)
-    # All classes together stay within their limits as often as the gap alone does.
-    margins = np.append(MARGIN, np.full(n_classes, norm.isf(norm.sf(MARGIN) / n_classes)))
 
     ratio = np.ones(n_classes) if model.log_prior_ratio is None else np.exp(model.log_prior_ratio)
     at_fit[1:] *= ratio
     errors[1:] *= ratio
     if model.frequency_errors is not None:
         errors[1:] = np.hypot(errors[1:], model.frequency_errors)
-    own = np.append(1.0, np.minimum(1.0, frequencies * ratio / RARE)) * tolerance + margins * errors
-    class_groups = np.empty(n_classes, np.intp)
-    order = np.argsort(-class_counts, kind="stable")
-    class_groups[order] = np.minimum(np.arange(n_classes), MAX_GROUPS - 1)
-    return Limits(
+    frequencies = frequencies * ratio
+    if len(classes) == 1:
+        frequencies = np.full(n_classes, frequencies.min())
+    limits = Limits(
         baseline,
+        edition,
         tolerance,
-        np.maximum(np.minimum(at_fit, 0.0) - own, -1.0),
-        np.minimum(np.maximum(at_fit, 0.0) + own, 1.0),
+        columns,
+        0 if event is None else int(np.argmax(columns == event)),
+        np.empty(0),
+        np.empty(0),
+        errors[1 + columns],
         at_fit,
-        class_groups,
+        class_groups(class_counts),
+        fit_rows,
     )
+    tolerances = tolerance * np.append(1.0, np.minimum(1.0, frequencies / RARE))[1 + columns]
+    noise = limits.margins(FIRST_MARGIN if first else MARGIN) * limits.errors
+    own = tolerances + noise if first else np.maximum(tolerances, noise)
+    low, high = np.minimum(limits.center, 0.0) - own, np.maximum(limits.center, 0.0) + own
+    return replace(limits, low=np.maximum(low, -1.0), high=np.minimum(high, 1.0))
 
 
 # ---- sums
@@ -184,26 +227,29 @@ class Sums:
         return type(self)(**{name: getattr(self, name) + getattr(other, name) for name in names})
 
     @classmethod
-    def read(cls, given: Any, name: str, n_classes: int, *, counts: str) -> Self:
+    def read(cls, given: Any, name: str, n_classes: int, edition: int, *, counts: str) -> Self:
         """Return the sums of a line of a history; raise if rows cannot add up to them.
 
         The field `counts` has each row once.
         """
         plain = check_object(given, name)
-        rows = check_value(ROWS, plain.get("rows"), f"{name}.rows")
+        rows = check_value(ROWS, plain.get("rows"), f"{name}.rows", {})
+        residuals = 2 if n_classes == 2 and edition > 1 else 1 + n_classes
+        n_groups = min(n_classes, MAX_GROUPS)
         sizes = {
             "K": n_classes,
-            "1 + K": 1 + n_classes,
-            "F": summed_residuals(1 + n_classes),
-            "1 + G": 1 + min(n_classes, MAX_GROUPS),
+            "R": residuals,
+            "F": summed_residuals(residuals),
+            "G": n_groups,
+            "1 + G": 1 + n_groups,
         }
         table = [ROWS]
         for item in fields(cls)[1:]:
             low, high = (rows * bound * (1 + READING_SLACK) for bound in item.metadata["range"])
-            shape = tuple(sizes.get(size, size) for size in item.metadata["shape"])
-            kind, optional = list if shape else float, item.metadata["optional"]
+            shape, optional = item.metadata["shape"], item.metadata["optional"]
+            kind = list if shape else float
             table.append(Field(item.name, kind, optional=optional, low=low, high=high, shape=shape))
-        read = read_fields(plain, table, place=name, only=True)
+        read = read_fields(plain, table, sizes, place=name, only=True)
         if abs((total := read[counts].sum()) - rows) > 1e-9 * rows:
             raise InputError(f"{name}.{counts} must add up to {rows} rows; found {total:g}")
         return cls(**read)
@@ -240,25 +286,31 @@ class LabelledSums(Sums):
         Sum of the largest probabilities.
     probabilities, labels : (K,) arrays
         Sums of the probabilities and of the label indicators, by class.
-    residuals, squares : (1 + K,) arrays
-        Sums of the residuals and their squares, where a group counts as one row: the gap first, then the
+    residuals, squares : (R,) arrays
+        Sums of the residuals and their squares, where a group counts as one row: the gap first, then
         classes.
     capitals : (2, bets, F) array
         Logarithms of the capitals of bets against the first F residuals, see `evidence.log_growth`.
     score, information : (1 + G,) and (1 + G, 1 + G) arrays
         Derivative of the log-likelihood of softmax(beta log p + b) at log beta = 0, b = 0, and its Fisher
         information: log beta first, then one b per group of classes.
+    by_label : (2, G, G) array
+        Sums of the probabilities of each group of classes, and of their squares, by the group of the label.
+        Of an adapted calibrator, they are those before it was. NaN in the first histories.
     """
 
     confidence: float = field(metadata=per_row())
     probabilities: Vector = field(metadata=per_row("K"))
     labels: Vector = field(metadata=per_row("K"))
-    residuals: Vector = field(metadata=per_row("1 + K", low=-1))
-    squares: Vector = field(metadata=per_row("1 + K"))
+    residuals: Vector = field(metadata=per_row("R", low=-1))
+    squares: Vector = field(metadata=per_row("R"))
     # Logarithms of a bet are at least log 0.2, logarithms of probabilities at least -18.4.
     capitals: NDArray[np.float64] = field(metadata=per_row(2, len(BETS), "F", low=-2, high=2))
     score: Vector = field(metadata=per_row("1 + G", low=-20, high=20))
     information: Matrix = field(metadata=per_row("1 + G", "1 + G", low=-400, high=400))
+    by_label: NDArray[np.float64] = field(
+        default_factory=lambda: np.array(np.nan), metadata=per_row(2, "G", "G", optional=True)
+    )
 
     @property
     def accuracy(self) -> float:
@@ -266,14 +318,26 @@ class LabelledSums(Sums):
         return float(self.residuals[0] + self.confidence) / self.rows
 
     @property
-    def gap(self) -> Estimate:
-        """Mean confidence minus accuracy, which is the first residual negated, with a 95% interval.
+    def means(self) -> Vector:
+        """The mean residuals, (R,)."""
+        return self.residuals / self.rows
 
-        An added row with residual 1 keeps the interval wide for few rows.
-        """
-        gap = -float(self.residuals[0]) / self.rows
-        variance = (max(float(self.squares[0]) - self.rows * gap**2, 0.0) + 1) / (self.rows + 1)
-        half = QUANTILE * float(np.sqrt(variance / self.rows))
+    @property
+    def errors(self) -> Vector:
+        """Their standard errors, (R,). An added row with residual 1 keeps them wide for few rows."""
+        variance = np.maximum(self.squares - self.rows * self.means**2, 0.0) + 1
+        errors: Vector = np.sqrt(variance / (self.rows + 1) / self.rows)
+        return errors
+
+    def rates_of(self, column: int) -> tuple[float, float]:
+        """Return the mean probability and the share of a class; for -1, mean confidence and accuracy."""
+        if column < 0:
+            return self.confidence / self.rows, self.accuracy
+        return float(self.probabilities[column]) / self.rows, float(self.labels[column]) / self.rows
+
+    def gap_of(self, i: int) -> Estimate:
+        """Return prediction minus observation, which is the mean of residual i negated, with an interval."""
+        gap, half = -float(self.means[i]), QUANTILE * float(self.errors[i])
         return Estimate(gap, max(-1.0, gap - half), min(1.0, gap + half))
 
 
@@ -327,22 +391,25 @@ def sum_labelled(
     limits: Limits,
     share: Vector | None = None,
     groups: Indices | None = None,
+    at_fit: Floats | None = None,
 ) -> LabelledSums:
     """Return the sums of rows, each of which counts as a share of one, by default as one.
 
-    With groups, squares and bets are computed from the residuals of groups.
+    With groups, squares and bets are computed from the residuals of groups. `at_fit` are the probabilities
+    before the calibrator was adapted.
     """
     share = np.ones(len(labels)) if share is None else share
     n_classes, class_groups = len(limits.class_groups), limits.class_groups
     if limits.of_positions:
         class_groups = np.zeros(probs.shape[1], np.intp)
-    of_groups = None if groups is None else np.zeros((groups.max() + 1, 1 + n_classes))
+    at_fit, one_hot = probs if at_fit is None else at_fit, np.eye(class_groups.max() + 1)[class_groups]
+    of_groups = None if groups is None else np.zeros((groups.max() + 1, len(limits.columns)))
     parts = []
     for block in _blocks(probs):
         p, y, one = probs[block], labels[block], share[block]
         gap, of_columns = np.split(residuals(p, y), [1], axis=1)
-        each = np.hstack([gap, _by_class(of_columns, n_classes)])
-        score, information = _score(p, y, class_groups, one)
+        each = np.hstack([gap, _by_class(of_columns, n_classes)])[:, 1 + limits.columns]
+        score, information = _score(p, y, one_hot, one)
         staked, stakes = each, one
         if groups is not None and of_groups is not None:  # a group can continue in the next block
             order = np.argsort(groups[block], kind="stable")
@@ -360,6 +427,7 @@ def sum_labelled(
                 capitals=log_growth(staked, limits.low, limits.high, stakes),
                 score=score,
                 information=information,
+                by_label=sums_by_label(at_fit[block], y, one_hot, one),
             )
         )
     found = replace(reduce(add, parts), rows=_counted(float(share.sum())))
@@ -392,14 +460,13 @@ def residuals(probs: Floats, labels: Indices) -> Matrix:
     return result
 
 
-def _score(probs: Floats, labels: Indices, class_groups: Indices, share: Vector) -> tuple[Vector, Matrix]:
+def _score(probs: Floats, labels: Indices, one_hot: Matrix, share: Vector) -> tuple[Vector, Matrix]:
     """Return the score and the information of (log beta, b).
 
     Smaller probabilities count as `MIN_PROBABILITY` in the logarithm: the score keeps mean 0, and one label
     of an impossible class does not dominate.
     """
-    at, one_hot = np.arange(len(labels)), np.eye(class_groups.max() + 1)[class_groups]
-    p = probs.astype(np.float64)
+    at, p = np.arange(len(labels)), probs.astype(np.float64)
     log_p = np.log(np.maximum(p, MIN_PROBABILITY))
     mean = np.einsum("ij,ij->i", p, log_p)
     spread = share[:, None] * p * (log_p - mean[:, None])

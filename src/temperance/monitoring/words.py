@@ -7,17 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from temperance.monitoring.change import INSPECT, KEEP, LABEL, WATCH, Gap
+from temperance.metrics.finding import State, p_in_words, rates, ratio_in_words
+from temperance.metrics.intervals import Estimate
+from temperance.monitoring.change import ADAPT, INSPECT, KEEP, LABEL, REFIT, WATCH, Gap
+from temperance.monitoring.sums import MARGIN
 
 if TYPE_CHECKING:
     from temperance.monitoring.checks import Check
 
-CHANGED = {
-    "confidence": "the confidence is no longer right",
-    "both": "confidence and class frequencies have changed",
-    "unclear": "it is wrong beyond the tolerance, and the rows do not show yet how",
-    "class frequencies": "the class frequencies have changed",
-}
 MAX_E = 1e6  # larger e-values are not written as numbers
 MAX_FACTOR = 1.35  # larger factors of the logits are not written as numbers
 
@@ -27,7 +24,8 @@ def sentences(check: Check) -> list[str]:
     said = [_verdict(check)]
     if check.counted_before is not None:
         said.append(f"These rows were checked on {check.counted_before[:10]} and are not counted again.")
-    said += [*_of_gaps(check), *_of_change(check), *_of_evidence(check), *_of_predictions(check)]
+    said += [*_of_repairs(check), *_of_gaps(check), *_of_change(check)]
+    said += [*_of_evidence(check), *_of_predictions(check)]
     if check.groups:
         said.append("A group counts as one row, with the mean of its rows.")
     if check.by_group is not None:
@@ -54,23 +52,6 @@ def e_value(log_e: float) -> str:
 
 
 def _verdict(check: Check) -> str:
-    if check.action == KEEP and not check.labelled:
-        return f"Keep the calibrator, as far as {_rows(check, check.rows)} without labels can show."
-    if check.action in (KEEP, WATCH):
-        over = f" of {check.labelled_checks} checks" if check.labelled_checks > 1 else ""
-        rows = f"{_rows(check, check.labelled_rows, 'labelled ')}{over}"
-        if check.action == KEEP and check.within:
-            return f"Keep the calibrator: {rows} show no change beyond the tolerance."
-        if check.action == KEEP:
-            return (
-                "Keep the calibrator: the gap is outside the allowed range by no more than chance explains."
-            )
-        more = (
-            ""
-            if check.labels is None
-            else f" If it stays so, about {check.labels.number:,} more {_labels(check)} will be."
-        )
-        return f"Watch: the gap is outside the allowed range, but {rows} are not enough evidence.{more}"
     if check.action == LABEL and check.labels is not None:
         number = f"about {_rows(check, check.labels.number)}"
         return f"Act: the predictions differ from those at the fit. Label {number} and check them."
@@ -81,47 +62,145 @@ def _verdict(check: Check) -> str:
             "matter of calibration: check that the columns have the order of the fit, that the labels belong "
             "to these rows, and that the classifier is the same."
         )
-    changed = "" if check.change is None else CHANGED[check.change.explanation]
+    gap = _main_gap(check)
+    if gap is None:
+        return f"Keep the calibrator, as far as {_rows(check, check.rows)} without labels can show."
+    if check.action in (ADAPT, REFIT):
+        other = None if check.repairs is None or check.action == ADAPT else check.repairs.method
+        action = f"{check.action}{f' with {other}' if other else ''}"
+        if check.log_e < -np.log(check.alpha):
+            remains = "An earlier check raised the alarm, which remains"
+            return f"Act: {action}. {remains}. Now {_subject(check, gap)} is {_numbers(check, gap)}."
+        since = f" since {gap.name or gap.date[:10]}" if gap.checks > 1 else ""
+        return f"Act: {action}. {_subject(check, gap)} is {_side(gap)}{since}: {_numbers(check, gap)}."
+    if check.action == WATCH:
+        return f"Watch. {_subject(check, gap)} is {_side(gap)}: {_numbers(check, gap)}.{_needed(check)}"
+    if not check.within:
+        return (
+            f"Keep. {_subject(check, gap)} is outside its allowed range by no more than chance explains: "
+            f"{_numbers(check, gap)}."
+        )
+    state = _state(check)
+    what = f"{_subject(check, gap)} fits"
+    if not gap.low <= 0 <= gap.high:
+        verb = "may be" if state is State.MAY_BE else "is"
+        what = f"{_subject(check, gap)} {verb} {_side(gap)} by less than allowed"
+    elif state is State.TOO_FEW and gap.checks == 1:
+        what = f"Too few rows to tell whether {what}"
+    return f"Keep. {what}: {_numbers(check, gap)}. No change beyond the tolerance."
+
+
+def _state(check: Check) -> State | None:
+    """Return the state of the finding, if it is about the rows of the last check."""
+    return None if check.finding is None or check.counted_before is not None else check.finding.state
+
+
+def _main_gap(check: Check) -> Gap | None:
+    """Return the gap that the verdict is about, if it is about one."""
+    if check.action in (ADAPT, REFIT) and check.change is not None:
+        return check.change.gap
+    if check.action == INSPECT or (check.action in (KEEP, LABEL) and not check.labelled):
+        return None
+    if check.action == WATCH:
+        return next(gap for gap in check.gaps if gap.outside)
+    beyond = (gap for gap in check.gaps if not gap.within)
+    return next(beyond, check.gaps[-1 if _state(check) is State.TOO_FEW else 0])
+
+
+def _subject(check: Check, gap: Gap) -> str:
+    return "Confidence" if gap.column is None else f"P({check.class_names[gap.column]})"
+
+
+def _side(gap: Gap) -> str:
+    return "too high" if gap.gap > 0 else "too low"
+
+
+def _numbers(check: Check, gap: Gap) -> str:
+    """Return what is predicted and observed, the difference with its interval, and what is allowed."""
+    predicted, observed = rates(gap.predicted, gap.observed)
+    rows = f"{_rows(check, gap.rows)}{f' of {gap.checks} checks' if gap.checks > 1 else ''}"
+    low, high = gap.allowed
+    if gap.column is None:
+        difference = f"gap {points(gap.gap)} points, {points(gap.low)} to {points(gap.high)}"
+        allowed = f"{points(low)} to {points(high)}"
+        return f"{predicted} on average, {observed} correct in {rows} ({difference}; allowed {allowed})"
+    mean = max(gap.predicted, 1e-300)
+    ratio = Estimate(*(1 - end / mean for end in (gap.gap, gap.high, gap.low)))
+    allowed = f"{max(1 - high / mean, 0.0):.2f} to {1 - low / mean:.2f}"
+    return (
+        f"{predicted} on average, {observed} observed in {rows} ({ratio_in_words(ratio)}; allowed {allowed})"
+    )
+
+
+def _needed(check: Check) -> str:
     if check.labels is None:
-        return f"Act: {changed}, but not the confidence. Adapt the calibrator to the new frequencies."
-    if check.log_e < -np.log(check.alpha):
-        changed = "an earlier check raised the alarm, which remains"
-    return f"Act: {changed}. Fit the calibrator again, with about {check.labels.number:,} {_labels(check)}."
+        return ""
+    if check.labels.number <= check.gaps[0].rows:
+        return " One more check like this would settle it."
+    return f" If it stays so, about {check.labels.number:,} more {_labels(check)} will settle it."
+
+
+def _of_repairs(check: Check) -> Iterator[str]:
+    """Say why adapting is enough or not, and how well both repairs would do."""
+    found = check.repairs
+    if found is None:
+        return
+    if found.implied is None or found.mean is None or found.column is None:
+        if not check.limits.of_positions:
+            yield "Whether adapting would be enough is not known: the fit did not record it."
+    else:
+        implied, mean = rates(found.implied, found.mean)
+        of = f"P({check.class_names[found.column]})"
+        chance = ", which chance explains" if found.is_implied else ""
+        implication = f"If only the frequencies had changed, {of} would average {implied}"
+        yield f"{implication}; it averages {mean}{chance}."
+        if found.is_implied and found.p_value is not None and not found.adapts:
+            yield f"Adapted to them, the probabilities would still not fit ({p_in_words(found.p_value)})."
+    losses = [f"{found.loss:.4f} as it is"]
+    if found.adapted is not None:
+        losses.append(f"{found.adapted:.4f} adapted")
+    if found.refitted is not None:
+        how = f" with {found.method}" if found.method else ""
+        losses.append(f"{found.refitted:.4f} refitted{how} ({found.folds} folds)")
+    rows = f"{'these ' if found.rows >= check.rows else ''}{found.rows:,} row{'s' * (found.rows != 1)}"
+    yield f"Log loss on {rows}: {', '.join(losses)}."
 
 
 def _of_gaps(check: Check) -> Iterator[str]:
-    for gap in (*([] if check.recheck is None else [check.recheck]), *check.gaps):
+    if check.recheck is not None:
+        yield _of_checks(check, check.recheck)
+    told = _main_gap(check)
+    yield from (_of_checks(check, gap) for gap in check.gaps if gap != told)
+    if check.finding is not None:
+        yield f"These rows alone: {check.finding.words}"
+    if check.gaps and check.edition == 1:
         yield (
-            f"{_checks(check, gap)}: mean confidence {100 * gap.confidence:.1f}%, accuracy "
-            f"{100 * gap.accuracy:.1f}%, a gap of {points(gap.gap)} points (95% interval "
-            f"{points(gap.low)} to {points(gap.high)})."
+            "This history keeps the limits that it began with, the sum of the tolerance and two standard "
+            "errors of the fit. A new history has narrower ones."
         )
-    if check.gaps:
-        low, high = check.gap_limits
-        yield (
-            f"Allowed are {points(low)} to {points(high)}: the gap at the fit, its uncertainty "
-            f"({round(check.limits.baseline.effective_rows):,} rows, two standard errors), and "
-            f"{100 * check.tolerance:.3g} points of tolerance."
-        )
+    elif check.gaps:
+        of, fit_rows = check.limits.judged, check.limits.fit_rows
+        own = float(check.limits.high[of] - max(check.limits.center[of], 0.0))
+        is_noise = own <= float(check.limits.margins(MARGIN)[of] * check.limits.errors[of])
+        why = f"2.5 standard errors of the fit to {fit_rows:,.0f} rows" if is_noise else "the tolerance"
+        yield f"Allowed: 0, the difference at the fit, and {100 * own:.2g} points beyond ({why})."
 
 
-def _checks(check: Check, gap: Gap) -> str:
-    """Return which checks a gap belongs to."""
-    if gap.checks == 1:
-        return f"{gap.name or 'Check'} on {gap.date[:10]}, {_rows(check, gap.rows)}"
-    which = "All" if gap.checks == check.labelled_checks else "The last"
-    return f"{which} {gap.checks} checks since {gap.date[:10]}, {_rows(check, gap.rows)}"
+def _of_checks(check: Check, gap: Gap) -> str:
+    """Return the numbers of a check, or of several together."""
+    which = f"{gap.name or 'Check'} on {gap.date[:10]}"
+    if gap.checks > 1:
+        every = "All" if gap.checks == check.labelled_checks else "The last"
+        which = f"{every} {gap.checks} checks since {gap.date[:10]}"
+    return f"{which}: {_subject(check, gap)} {_numbers(check, gap)}."
 
 
 def _of_change(check: Check) -> Iterator[str]:
     change = check.change
     if change is None or not check.alarm:
         return
-    if check.since is not None:
-        rows = _rows(check, change.rows)
-        yield f"The change is clearest in the {rows} with labels since {check.since[:10]}."
     size, error = abs(change.log_temperature), change.log_temperature_error
-    if check.action != INSPECT and change.explanation != "class frequencies" and size > 2 * error:
+    if check.action == REFIT and not check.limits.judged and size > 2 * error:
         grows = change.log_temperature > 0
         how, what = ("overconfident", "dividing") if grows else ("underconfident", "multiplying")
         if (factor := float(np.exp(size))) > MAX_FACTOR:  # one step of Fisher scoring overstates it
@@ -137,13 +216,17 @@ def _of_change(check: Check) -> Iterator[str]:
             for one in change.classes
             if (one.ratio > 1) is rises
         )
-        if told:
+        if told and len(check.limits.columns) > 2:
             yield f"{how} frequent than predicted: {told}."
     if check.labels is not None:
-        what = "the gap" if check.labels.of == "gap" else "the frequency of the class that changed most"
+        what = (
+            "confidence minus accuracy"
+            if check.labels.of == "gap"
+            else "the frequency of the class that changed most"
+        )
         yield (
-            f"{check.labels.number:,} {_labels(check)} determine {what} to within "
-            f"{100 * check.labels.leaves:.1f} points (two standard errors): the tolerance, or a third "
+            f"{check.labels.number:,} {_labels(check)} are enough for a new fit: they determine {what} to "
+            f"within {100 * check.labels.leaves:.1f} points (two standard errors), the tolerance or a third "
             "of the change."
         )
 

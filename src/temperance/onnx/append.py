@@ -11,6 +11,7 @@ scores `probabilities`, so a name counts only if the node that makes the output 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -36,10 +37,11 @@ from temperance.calibrators import Calibrator
 from temperance.calibrators.estimator import model_of
 from temperance.errors import InputError, Remedy, library_errors
 from temperance.files import check_regular, check_writable
+from temperance.formulas.fit_record import FittedOn
 from temperance.formulas.model import Model
 from temperance.inputs.probabilities import check_floor
 from temperance.onnx.graph import OLDEST_OPSET, Array, Graph
-from temperance.onnx.model import METHOD, calibrate, describe, name_for, write_model
+from temperance.onnx.model import METHOD, calibrate, describe, logarithms, name_for, write_model
 
 # What the nodes compute in, by the type of the classifier's output.
 WORKING: dict[int, Any] = {
@@ -137,9 +139,8 @@ def append_to_onnx(
         softmax = _softmax_behind(classifier, found.name, "Sigmoid" if is_single else "Softmax")
         source = softmax[-1].input[0] if softmax else found.name
         in_probs = not softmax and _holds_probabilities(fitted, classifier, found.name, from_probs)
-        if floor is None:
-            fitted_on = fitted.record.fitted_on
-            floor = 0.0 if fitted_on is None else fitted_on.floor or 0.0
+        fitted_on = fitted.record.fitted_on or FittedOn()
+        floor = fitted_on.floor if floor is None else floor
         # The calibrator follows the classifier's output, with casts to its type and back.
         x, working = Array(graph, source), helper.np_dtype_to_tensor_dtype(graph.dtype)
         if working != kind:
@@ -147,10 +148,10 @@ def append_to_onnx(
         if is_single:
             x = graph.node("Reshape", x, [-1, 1])
             x = graph.node("Concat", 1.0 - x if in_probs else x * 0.0, x, axis=-1)
-        if in_probs or floor:
-            x = graph.node("Log", x) if in_probs else graph.node("LogSoftmax", x, axis=-1)
-        if floor:
-            x = graph.node("Max", x, float(np.log(floor)))
+        if in_probs:
+            x = logarithms(graph, x, floor, renormalise=fitted_on.renormalised)
+        elif floor:
+            x = graph.clip(graph.node("LogSoftmax", x, axis=-1), float(np.log(floor)), math.inf)
         calibrated = name if working == kind else f"{graph.prefix}_{name}"
         calibrate(fitted, graph, x, calibrated, output)
         if working != kind:
@@ -375,7 +376,6 @@ def _numbers(attributes: dict[str, Any], name: str) -> list[float]:
 def _holds_probabilities(fitted: Model, classifier: ModelProto, output: str, said: bool | None) -> bool:
     """Say whether an output holds probabilities; raise if unknown, or if the calibrator disagrees."""
     kind, reason = _evidence_for(classifier, output)
-    on_probabilities = fitted.record.fitted_on is not None and fitted.record.fitted_on.kind != "logits"
     if said and kind == "logits":
         raise InputError(
             f"with from_probs the output must hold probabilities; {output!r} holds logits ({reason}). "
@@ -383,7 +383,7 @@ def _holds_probabilities(fitted: Model, classifier: ModelProto, output: str, sai
         )
     if said is not None:
         return said
-    if kind == "probabilities" and not on_probabilities:
+    if kind == "probabilities" and not fitted.of_probabilities:
         fact = (
             f"the calibrator was fitted on logits, and {output!r} must hold the same; it holds probabilities "
             f"({reason})."
@@ -394,7 +394,7 @@ def _holds_probabilities(fitted: Model, classifier: ModelProto, output: str, sai
                 raise InputError(fact, remedy=Remedy("classifier_output", (other.name,)))
         advice = "If it was fitted on their logarithms, as logits_from_probs gives them, say so."
         raise InputError(fact, advice=advice, remedy=Remedy("from_probs", (True,)))
-    if kind is None and on_probabilities:
+    if kind is None and fitted.of_probabilities:
         raise InputError(
             f"the calibrator was fitted on probabilities, and nothing in the classifier shows whether "
             f"{output!r} holds probabilities or logits.",

@@ -12,6 +12,7 @@ from temperance.core.arrays import Indices, Vector
 from temperance.display import GapsDisplay
 from temperance.display.chart import WIDE, Axis, Chart, Intervals, Line, Rule, robust_limits
 from temperance.files import write_atomically
+from temperance.metrics.finding import rates
 from temperance.monitoring import Check
 from temperance.monitoring.words import e_value, points
 from temperance.report.markup import element, html_document, joined, table
@@ -58,23 +59,24 @@ def render_history(check: Check, *, title: str = "Checks of a calibrator") -> st
 
 def _table(check: Check) -> Markup:
     """List the checks, the newest first."""
-    rows = []
+    rows, judged = [], check.limits.judged
+    column = int(check.limits.columns[judged])
     for number, record in enumerate(check.records, 1):
         date = joined([element("time", record.date[:10]), " ", record.date[11:16]])
         n_rows, found = record.predictions.rows, ["", "", "", ""]
         sums = record.labelled
         if sums is not None:
-            n_rows, gap = sums.rows, sums.gap
+            n_rows, gap = sums.rows, sums.gap_of(judged)
             found = [
-                f"{100 * sums.confidence / sums.rows:.1f}",
-                f"{100 * sums.accuracy:.1f}",
+                *rates(*sums.rates_of(column)),
                 f"{points(gap.value)} ({points(gap.low)} to {points(gap.high)})",
                 e_value(record.log_e),
             ]
         name = f"{number} {record.name}".strip()
         rows.append([name, date, f"{n_rows:,.0f}", *found, record.action])
     counted = "groups" if check.groups else "rows"
-    head = ["check", "date", counted, "conf., %", "acc., %", "gap", "e-value", "advice"]
+    told = ("conf.", "acc.") if column < 0 else ("mean P", "observed")
+    head = ["check", "date", counted, *told, "gap, points", "e-value", "advice"]
     return table(head, rows[::-1], "Newest first")
 
 
@@ -99,16 +101,22 @@ def evidence_chart(check: Check, at: Indices) -> Chart:
 
 
 def gap_chart(check: Check, at: Indices) -> Chart:
-    """Return confidence minus accuracy of the labelled checks, with intervals and limits."""
-    labelled = [sums.gap for i in at if (sums := check.records[i].labelled) is not None]
+    """Return prediction minus observation of the labelled checks, with intervals and limits."""
+    judged = check.limits.judged
+    labelled = [sums.gap_of(judged) for i in at if (sums := check.records[i].labelled) is not None]
     gaps = 100 * np.array([(gap.value, gap.low, gap.high) for gap in labelled])
     low, high = (100 * limit for limit in check.gap_limits)
     tips = _tips(check, at, [f"{points(gap / 100)} points" for gap in gaps[:, 0]])
     intervals = Intervals((at + 1).astype(np.float64), *gaps.T, method=_COLOURS[0], tips=tips)
+    column = int(check.limits.columns[judged])
+    title, what = "Confidence minus accuracy", "Mean confidence minus accuracy"
+    if column >= 0:
+        name = check.class_names[column]
+        title, what = f"P({name}) minus the share of {name}", f"Mean P({name}) minus its share of the labels"
     return Chart(
-        "Confidence minus accuracy",
-        "Mean confidence minus accuracy, in percentage points, with 95% "
-        "intervals for the rows of each check. Above 0 the calibrator is overconfident.",
+        title,
+        f"{what}, in percentage points, with 95% intervals for the rows of each check. Above 0, predictions "
+        "are too high.",
         _dates(check),
         Axis("gap, points", robust_limits(*gaps.T, keep=[*gaps[:, 0], 1.5 * low, 1.5 * high])),
         [Rule(low, label="allowed"), Rule(high), intervals],

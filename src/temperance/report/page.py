@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from markupsafe import Markup
@@ -247,8 +248,8 @@ def _automation(report: Report) -> Markup:
     if comparison.verdict.is_mixed_up or judged is comparison.fitted:
         return Markup("")
     weights = np.ones(len(judged)) if judged.weights is None else judged.weights
-    about = {"labels": judged.labels, "weight": weights, "groups": judged.groups}
-    promise = {"delta": PROMISE_DELTA, "class_names": comparison.class_names}
+    about: dict[str, Any] = {"labels": judged.labels, "weight": weights, "groups": judged.groups}
+    promise: dict[str, Any] = {"delta": PROMISE_DELTA, "class_names": comparison.class_names}
     rows = []
     for most in MAX_ERRORS:
         words = []
