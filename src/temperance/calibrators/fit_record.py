@@ -61,7 +61,7 @@ def record_fit(
         check_are_logits(logits)
     if not data.in_memory:  # in memory, this was checked before the fit
         check_label_counts("fit", class_counts, class_names)
-    if not data.positions and predictions[4].any() and not _agree(labels, logits):
+    if not data.positions and not _agree(labels, logits):
         fact = "The labels agree with the logits no better than chance:"
         warn_user(InputWarning(fact, "check that labels and columns match, and labels and rows."))
     groups = class_groups(class_counts)
