@@ -190,7 +190,7 @@ def test_the_positive_class_is_stored_and_read_again(task, tmp_path):
         assert cal.positive_ == temperance.load(tmp_path / f"{positive}.json").positive_ == column
         assert serving.load(tmp_path / f"{positive}.json").model.record.positive == column
     assert not hasattr(make_calibrator("ts").fit(task.logits, task.labels), "positive_")
-    with pytest.raises(InputError, match="positive must be one of ant, bee, cat, dog; found 'eel'"):
+    with pytest.raises(InputError, match="positive must be one of 'ant', 'bee', 'cat', 'dog'; found 'eel'"):
         make_calibrator("ts").fit(task.logits, task.labels, classes=names, positive="eel")
     with pytest.raises(InputError, match="positive is for classes; found positions=True"):
         make_calibrator("ts").fit(task.logits, task.labels, positions=True, positive=1)

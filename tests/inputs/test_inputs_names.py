@@ -58,7 +58,7 @@ def test_a_class_to_decide_for_is_the_same_one_everywhere(names, place):
     plain = automate(probs, y, 0.4, positive=names[place], classes=names)
     assert own.positive == plain.positive == place
     assert own.threshold == plain.threshold
-    assert own.positive_name == str(names[place])
+    assert str(own.class_names[place]) == str(names[place])
     test = metrics.spiegelhalter(probs, y, class_=names[place], classes=names)
     assert test == metrics.spiegelhalter(probs, NEW.labels, class_=place)
     assert check_class("positive", str(names[place]), names, 3) == place  # as on a command line

@@ -124,7 +124,7 @@ def automate(rows):
 
 def automate_probabilities(rows):
     rule = temperance.automate(probabilities(rows), rows.labels, 0.3, positive=rows.names[1], **rows.beside)
-    return [rule.error, rule.share, rule.bound, rule.positive_name == str(rows.names[1])]
+    return [rule.error, rule.share, rule.bound, rule.positive == 1]
 
 
 def decide(rows):

@@ -23,7 +23,7 @@ from temperance.core.design_effect import effective_rows
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import FitData, Samples
 from temperance.core.quantiles import SLACK
-from temperance.errors import InputWarning, warn_user
+from temperance.errors import InputWarning, listed, warn_user
 from temperance.files import utc_now
 from temperance.formulas.fit_record import BASELINE_SHARES, Baseline, FitRecord, FittedOn, class_groups
 from temperance.formulas.model import Model
@@ -34,6 +34,7 @@ from temperance.inputs.validation import check_are_logits
 HASHED_ROWS, HASHED_LOGITS = 4096, 1 << 18
 BASELINE_ROWS, MIN_BASELINE_ROWS, BASELINE_LOGITS = 4096, 1024, 1 << 20
 EVALUATED_LOGITS = 1 << 18  # at a time: three arrays of 2 MB in float64
+MIN_EXPECTED = 5.0  # labels: by chance, none of so many in 1 of 150 fits
 MIN_OTHERS, CHANCE = 20, 1.645  # labels of other classes than the first; of a normal number, its 95% quantile
 TIE = 1e-6  # relative: what rounding moves a probability by
 
@@ -61,9 +62,8 @@ def record_fit(
         check_are_logits(logits)
     if not data.in_memory:  # in memory, this was checked before the fit
         check_label_counts("fit", class_counts, class_names)
-    if not data.positions and not _agree(labels, logits):
-        fact = "The labels agree with the logits no better than chance:"
-        warn_user(InputWarning(fact, "check that labels and columns match, and labels and rows."))
+    if not data.positions:
+        _warn_of_labels(labels, logits, class_counts, class_names)
     groups = class_groups(class_counts)
     baseline = _baseline(data.n_classes, *predictions)
     baseline = _with_means(baseline, groups, *data.total(partial(_class_sums, model, groups)))
@@ -90,21 +90,33 @@ def record_fit(
     )
 
 
-def _agree(labels: AnyArray, logits: Matrix) -> bool:
-    """Say whether probabilities are higher for the labels than for permuted ones, or rows are too few.
+def _warn_of_labels(
+    labels: AnyArray, logits: Matrix, class_counts: Vector, names: tuple[str, ...] | None
+) -> None:
+    """Warn of classes without labels that sampled logits expect, and of labels that could be permuted.
 
     The sum over rows of p_y - sum_k f_k p_k, with p less its mean and f the frequencies of the labels, is
     about normal with mean 0 where labels are permuted.
     """
     n_rows, n_classes = logits.shape
-    counts = np.bincount(labels, minlength=n_classes)
-    if n_rows - counts.max() < MIN_OTHERS:
-        return True
     with np.errstate(invalid="ignore", over="ignore"):
         probs = softmax(logits, axis=1)
+    expected = np.nan_to_num(probs.sum(axis=0))
+    absent = np.flatnonzero((class_counts == 0) & (expected >= MIN_EXPECTED))
+    if absent.size:
+        named = listed(absent if names is None else np.array(names)[absent])
+        fact = f"so many rows should have labels of every class; {named} have none, where the logits of "
+        some = f"{n_rows:,} rows expect {expected[absent].sum():,.0f}."
+        warn_user(
+            InputWarning(fact + some, "Add such rows, or drop the column of a class that does not occur.")
+        )
+    counts = np.bincount(labels, minlength=n_classes)
     centred = probs - probs.mean(axis=0)
     excess = centred[np.arange(n_rows), labels] - centred @ (counts / n_rows)
-    return not float(excess.sum()) < CHANCE * float(np.sqrt(excess @ excess))
+    is_known = n_rows - counts.max() >= MIN_OTHERS and bool(np.ptp(probs, axis=0).any())
+    if is_known and float(excess.sum()) < CHANCE * float(np.sqrt(excess @ excess)):
+        fact = "The labels agree with the logits no better than chance:"
+        warn_user(InputWarning(fact, "check that labels and columns match, and labels and rows."))
 
 
 def warn_if_fitted_on(model: Model, rows: LogitRows, command: str, consequence: str) -> None:

@@ -162,12 +162,12 @@ def compare(
     candidates = named if len(named) == len(chosen) else {*DEFAULT_METHODS, *named}
     if (test_logits is None) != (test_labels is None):
         raise InputError("test_logits and test_labels must be given together; found one of them.")
-    given_val, given_test, fitted_on, raised = val_logits, test_logits, None, False
+    val_logits, test_logits = (choose_columns(rows, classes) for rows in (val_logits, test_logits))
+    fitted_on, raised = None, False
     if from_probs:
-        floor, names = probability_floor(val_logits), column_names(val_logits)
+        floor = probability_floor(val_logits)
         fitted_on = FittedOn("probabilities", floor, positions=positions or None)
-        classes = names if classes is None else classes
-        both = [rows for rows in (given_val, given_test) if rows is not None]
+        both = [rows for rows in (val_logits, test_logits) if rows is not None]
         raised = any(LowEnd.of(check_probabilities(rows), floor).n_rows_below for rows in both)
         val_logits, *tested = (logits_from_probs(rows, floor) for rows in both)
         test_logits = tested[0] if tested else None
@@ -176,12 +176,11 @@ def compare(
         "ignore_index": ignore_index,
     }  # fmt: skip
     own_by = by if test_labels is None else None
-    val_logits, test_logits = (choose_columns(rows, classes) for rows in (val_logits, test_logits))
     val = open_labelled(val_logits, val_labels, sample_weight, groups=groups, by=own_by, **reading).examined()
     test, fold, evaluated_on = val, None, "the test set"
     if test_labels is not None:
         test = open_labelled(test_logits, test_labels, groups=test_groups, by=by, **reading).examined()
-        _check_test(val, given_val, test, given_test)
+        _check_test(val, val_logits, test, test_logits)
         warn_of_shared_groups(groups, test_groups)
         test = replace(test, class_names=val.class_names)
     elif test_groups is not None:

@@ -188,7 +188,9 @@ def apply(
     model: Model, method: str, logits: Any, dim: int | None = None, from_probs: bool | None = None
 ) -> Any:
     """Return the result of `method` for logits or probabilities, in the same kind of container."""
-    logits, from_probs = logits_for(model, joined_batches(logits), from_probs)
+    if logits.__class__ in (list, tuple):  # asked without a call, for services that send one row
+        logits = joined_batches(logits)
+    logits, from_probs = logits_for(model, logits, from_probs)
     dim = axis_of_classes(model, dim, logits)
     framework = framework_of(logits)
     if framework is not None:

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temperance.errors import InputError, InputWarning, Remedy, excerpt, listed, warn_user
+from temperance.errors import InputError, Remedy, excerpt, listed
 from temperance.inputs.names import Names, looked_up, resolve
 from temperance.inputs.validation import missing_rows
 
-ROWS_PER_CLASS = 20  # on average: of a class that rows like these have, some are labelled
 MAX_INDEX = 2**53  # of a class; above it a float is not an exact integer
 MARK_CLASSES = ("incorrect", "correct")
 """The classes of answers that were marked."""
@@ -65,18 +64,13 @@ def check_labels(
 
 
 def check_label_counts(what: str, counts: NDArray[Any], names: Names | None) -> None:
-    """Raise if a fit has labels of one class only; warn of a class without labels where rows are many."""
-    total, known = float(counts.sum()), range(len(counts)) if names is None else names
-    absent = [name for name, count in zip(known, counts, strict=True) if not count]
-    if len(absent) == len(counts) - 1:
-        only = known[int(np.argmax(counts))]
+    """Raise if a fit has labels of one class only."""
+    if np.count_nonzero(counts) == 1:
+        only = (range(len(counts)) if names is None else names)[int(np.argmax(counts))]
         raise InputError(
             f"{what} needs labels of at least two classes; found only {only!r}. Add rows of another class. "
             "Rows of one class can be evaluated and checked."
         )
-    if absent and total >= ROWS_PER_CLASS * len(counts):
-        fact = f"so many rows should have labels of every class; {listed(absent)} have none."
-        warn_user(InputWarning(fact, "Add such rows, or drop the column of a class that does not occur."))
 
 
 def from_marks(labels: NDArray[Any]) -> NDArray[Any]:

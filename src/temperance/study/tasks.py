@@ -184,6 +184,8 @@ def _describe(path: Path, given: ReadOptions) -> TaskFile:
             f"{path}: val and test rows must have the same classes; found {val.shape} and {test.shape}."
         )
     for file in (val, test):
+        if file.kind != "logits":
+            continue
         try:
             next(file.logit_blocks(INSPECTED_ROWS), None)  # which raises for probabilities
         except InputError as error:
