@@ -34,6 +34,7 @@ from temperance.inputs.validation import check_are_logits
 HASHED_ROWS, HASHED_LOGITS = 4096, 1 << 18
 BASELINE_ROWS, MIN_BASELINE_ROWS, BASELINE_LOGITS = 4096, 1024, 1 << 20
 EVALUATED_LOGITS = 1 << 18  # at a time: three arrays of 2 MB in float64
+ROWS_PER_CLASS = 20  # on average: of a class that rows like these have, some are labelled
 MIN_EXPECTED = 5.0  # labels: by chance, none of so many in 1 of 150 fits
 MIN_OTHERS, CHANCE = 20, 1.645  # labels of other classes than the first; of a normal number, its 95% quantile
 TIE = 1e-6  # relative: what rounding moves a probability by
@@ -103,8 +104,8 @@ def _warn_of_labels(
         probs = softmax(logits, axis=1)
     expected = np.nan_to_num(probs.sum(axis=0))
     absent = np.flatnonzero((class_counts == 0) & (expected >= MIN_EXPECTED))
-    if absent.size:
-        named = listed(absent if names is None else np.array(names)[absent])
+    if absent.size and class_counts.sum() >= ROWS_PER_CLASS * n_classes:
+        named = listed([k if names is None else names[k] for k in absent.tolist()])
         fact = f"so many rows should have labels of every class; {named} have none, where the logits of "
         some = f"{n_rows:,} rows expect {expected[absent].sum():,.0f}."
         warn_user(

@@ -238,7 +238,8 @@ def check_kind(model: Model, values: NDArray[Any] | BFloat16, from_probs: bool |
     """
     if from_probs is not None:
         return
-    if not model.of_probabilities:
+    fitted_on = model.record.fitted_on
+    if fitted_on is None or fitted_on.kind != "probabilities":
         check_are_logits(values, at_use=True)
     elif what := like_probabilities(values, few=True):
         raise InputError(

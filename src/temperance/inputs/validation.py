@@ -104,7 +104,7 @@ def like_probabilities(values: NDArray[Any] | BFloat16, *, few: bool = False) ->
 
     (N,) scores of a binary classifier arrive as the columns [0, z]; a `few` of them can be by chance.
     """
-    if not len(values):
+    if not values.shape[0]:
         return ""
     for number in (1, INSPECTED_ROWS):  # the first row rules out probabilities quickly
         some = values[:number]
