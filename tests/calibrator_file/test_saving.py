@@ -63,6 +63,7 @@ def test_a_loaded_calibrator_says_and_saves_the_same_in_plain_json(method, make,
     assert content["options"].keys() == cal.get_params().keys()
 
 
+@pytest.mark.filterwarnings("ignore:The labels agree with the logits no better")
 def test_one_sided_and_not_converged_fits_are_saved_as_well(method, fit, task, tmp_path):
     right, wrong = task.logits.argmax(axis=1), task.logits.argmin(axis=1)
     # Rows all correct are nothing special to a method with a prior.

@@ -84,6 +84,7 @@ def test_bayes_fits_rows_that_are_all_right_and_two_rows(fit, task, scale, class
         assert cal.solution_.converged
 
 
+@pytest.mark.filterwarnings("ignore:The labels agree with the logits no better")
 def test_rows_that_are_all_wrong_give_a_warning_and_a_moderate_temperature(method, fit, task):
     for scale in (0.1, 10.0):
         logits = scale * task.logits
@@ -193,6 +194,7 @@ def test_sums_of_logits_that_overflow_are_no_warning():
         assert TemperatureScaling().fit(logits, labels, [1, 1, 1, 0, 1e9]).temperature_ > 1
 
 
+@pytest.mark.filterwarnings("ignore:The labels agree with the logits no better")
 def test_labels_that_always_have_the_second_logit_give_a_temperature_and_a_warning():
     logits = 3 * np.random.default_rng(0).standard_normal((300, 5))
     with pytest.warns(UserWarning, match="All 300 rows are classified wrong.*labels and columns match"):

@@ -77,9 +77,9 @@ def test_every_argument_that_an_error_advises_to_change_is_an_option():
     }
     of_rows = {one.name for one in ReadOptions.described()}
     of_studies = {"better", "methods"}
-    others = {"test_labels", "overwrite", "classifier_output", "groups"}
-    assert found == (of_rows - {"ignore_index", "positive"}) | of_studies | others
-    commands = [cli.commands[name] for name in ("fit", "compare", "apply", "evaluate", "export")]
+    others = {"max_error", "test_labels", "overwrite", "classifier_output", "groups"}
+    assert found == (of_rows - {"ignore_index"}) | of_studies | others
+    commands = [cli.commands[name] for name in ("fit", "compare", "apply", "evaluate", "automate", "export")]
     commands.append(cli.commands["study"].commands["table"])
     parameters = [one for command in commands for one in command.params]
     options = {option for parameter in parameters for option in parameter.opts}

@@ -39,6 +39,7 @@ def test_the_order_of_the_classes_changes_no_edge_that_a_count_could_meet(votes,
     assert distance.min() > 0.9e-6
 
 
+@pytest.mark.filterwarnings("ignore:The labels agree with the logits no better")
 def test_a_count_that_no_row_of_the_fit_had_lies_on_no_edge():
     shares = np.repeat([0.5, 0.6, 0.7, 0.8, 0.9], 40)
     probs = np.column_stack([shares, 1 - shares])

@@ -90,6 +90,7 @@ def test_rows_to_be_ignored_are_left_out_with_their_weights(ignored):
         TemperatureScaling().fit(PIXELS, labels, dim=1)
 
 
+@pytest.mark.filterwarnings("ignore:so many rows should have labels of every class")
 def test_a_label_to_be_ignored_may_be_that_of_a_class_or_of_no_row():
     kept = TASK.labels != 2
     cal = TemperatureScaling().fit(TASK.logits, TASK.labels, ignore_index=2)

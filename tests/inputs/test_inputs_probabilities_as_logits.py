@@ -86,6 +86,7 @@ def test_probabilities_of_any_precision_are_recognised(dtype):
         CAL.predict_proba(PROBS.astype(dtype))
 
 
+@pytest.mark.filterwarnings("ignore:The labels agree with the logits no better")
 def test_binary_scores_within_the_unit_interval_are_refused_by_a_fit_if_there_are_enough():
     """Before, every row got 0.500."""
     scores, labels = np.linspace(0, 1, 40), np.arange(40) % 2

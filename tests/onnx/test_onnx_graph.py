@@ -96,6 +96,7 @@ def test_the_model_says_what_it_is(written):
     assert told == {
         "temperance.method": "bayes",
         "temperance.classes": "10",
+        "temperance.input": "logits",
         "temperance.version": __version__,
     }
     assert "BayesianTemperatureScaling" in model.graph.doc_string

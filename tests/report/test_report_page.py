@@ -406,6 +406,7 @@ def test_without_a_test_set_no_promise_is_made(comparison):
     assert 'id="automation"' not in render_report(by_folds)
 
 
+@pytest.mark.filterwarnings("ignore:rows must be different ones")
 def test_the_gap_of_positives_is_by_groups():
     task = simulate(n_rows=300, n_classes=2, random_state=4)
     thrice = [np.repeat(one, 3, axis=0) for one in (task.logits, task.labels)]

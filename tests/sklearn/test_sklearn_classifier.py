@@ -203,6 +203,7 @@ def test_a_fitted_estimator_is_calibrated_on_all_rows_without_training(data, wra
     np.testing.assert_array_equal(model.estimator_.coef_, fitted.coef_)
 
 
+@pytest.mark.filterwarnings("ignore:so many rows should have labels of every class")
 def test_the_rows_for_a_fitted_estimator_may_lack_classes_but_not_add_any(data):
     X, y = data
     fitted = LogisticRegression().fit(X, y)
@@ -221,6 +222,7 @@ def test_the_rows_for_a_fitted_estimator_may_lack_classes_but_not_add_any(data):
 # --- labels, rare classes, folds ----------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:so many rows should have labels of every class")
 @pytest.mark.parametrize("calibrator", ["ts", "bayes", "lts"])
 def test_a_class_with_one_row_is_not_an_error(data, calibrator):
     X, y = data
@@ -236,6 +238,7 @@ def test_a_class_with_one_row_is_not_an_error(data, calibrator):
     assert np.abs(probs[:, :3] - without).mean() < 0.015
 
 
+@pytest.mark.filterwarnings("ignore:so many rows should have labels of every class")
 @pytest.mark.parametrize("kind", [TemperatureScaling, LinearTemperatureScaling])
 def test_a_class_that_a_fold_lacks_is_impossible_there_or_as_unlikely_as_the_least_likely_class(
     data, kind, monkeypatch
@@ -256,6 +259,7 @@ def test_a_class_that_a_fold_lacks_is_impossible_there_or_as_unlikely_as_the_lea
     assert np.isfinite(given[0][79:]).all()
 
 
+@pytest.mark.filterwarnings("ignore:so many rows should have labels of every class")
 def test_many_rows_that_cannot_be_used_give_a_warning(data):
     X, y = data
     with_all, without_2 = np.r_[np.flatnonzero(y == 2), :100], np.flatnonzero(y[100:] < 2) + 100

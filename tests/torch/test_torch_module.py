@@ -27,6 +27,7 @@ def test_the_state_is_the_fitted_numbers(variant, calibrator):
         np.testing.assert_array_equal(state[name].numpy(), values)
 
 
+@pytest.mark.filterwarnings("ignore:The labels agree with the logits no better")
 def test_a_later_fit_of_the_calibrator_changes_no_module(calibrator):
     cal = copy.deepcopy(calibrator("hts"))
     module = cal.to_torch()
