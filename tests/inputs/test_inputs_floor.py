@@ -16,7 +16,6 @@ from temperance import (
     make_calibrator,
     probability_floor,
 )
-from temperance.calarena import CalArenaCalibrator
 from temperance.data import open_rows, simulate
 from temperance.formulas.fit_record import FittedOn
 from temperance.study.tasks import find_tasks, load_task
@@ -202,9 +201,9 @@ def test_a_study_has_one_floor_for_both_parts(files, forest):
     assert loaded.test.logits.min() == pytest.approx(floor)
 
 
-def test_calarena_keeps_the_floor_of_its_fit(forest):
+def test_calarena_keeps_the_floor_of_its_fit(forest, benchmark_script):
     (probs, labels), _ = forest
-    cal = CalArenaCalibrator("ts").fit(probs, labels)
+    cal = benchmark_script("calarena").CalArenaCalibrator("ts").fit(probs, labels)
     assert cal.floor_ == probability_floor(probs)
     one = cal.predict_proba(np.array([[0.6, 0.4, 0.0, 0.0]]))
     wanted = cal.calibrator_.predict_proba(logits_from_probs([[0.6, 0.4, 0.0, 0.0]], cal.floor_))
