@@ -204,11 +204,13 @@ class TemperatureDisplay(BestTemperatures):
         order = np.argsort(entropy, kind="stable")
         sample = order[np.linspace(0, len(order) - 1, min(len(order), _MAX_POINTS)).astype(np.intp)]
         groups = _entropy_groups(order, entropy[order], bins, strategy)
-        known, best = best_temperatures(rows, groups)
+        known, (optimum, low, high) = best_temperatures(rows, groups)
         shown = [groups[i] for i in known]
         w = rows.weights
         return cls(
-            *best,
+            optimum,
+            low,
+            high,
             fit_best(rows).temperature,
             entropy[sample],
             {name: temperatures(calibrator, rows, sample) for name, calibrator in fits.items()},

@@ -56,7 +56,9 @@ def class_temperatures(results: Results, task: TaskFile) -> Chart:
     single = fit_best(test).temperature
     shown = np.argsort(-np.abs(np.log(found[0] / single)), kind="stable")[:MAX_CLASSES]
     shown = shown[np.argsort(found[0, shown], kind="stable")]
-    groups, best = [groups[i] for i in known[shown]], BestTemperatures(*found[:, shown], single)
+    groups = [groups[i] for i in known[shown]]
+    optimum, low, high = found[:, shown]
+    best = BestTemperatures(optimum, low, high, single)
     lts = _fitted(results, task, "lts")
     mean = np.array([temperatures(lts, test, group).mean() for group in groups])
     ts = temperatures(_fitted(results, task, "ts"), test, np.arange(1))
