@@ -17,8 +17,8 @@ from sklearn.utils.validation import has_fit_parameter
 from temperance.calibrators import Method
 from temperance.calibrators.estimator import Calibrator
 from temperance.calibrators.external_methods import fit
-from temperance.core.arrays import Matrix, Vector
-from temperance.core.blocks import BFloat16, read_blocks, row_slices
+from temperance.core.arrays import AnyArray, Matrix, Vector
+from temperance.core.blocks import read_blocks, row_slices
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError, InputWarning, warn_user
 from temperance.inputs.containers import LabelledRows
@@ -27,10 +27,8 @@ BLOCK_LOGITS = 1 << 18  # that a calibrator sees at a time
 MAX_BITS = 24  # of a logit that are compared: as many as float32 has, the precision of most networks
 MAX_SHARED = 0.1  # share of test rows that can be among the validation rows without a warning
 
-Values = NDArray[Any] | BFloat16
 
-
-def predict(calibrator: Any, logits: Values) -> Matrix:
+def predict(calibrator: Any, logits: AnyArray) -> Matrix:
     """Return probabilities in float64: in float32, the true class of a confident error can underflow to 0.
 
     Our calibrators see some rows at a time, so that no copy of all logits is made. Others see all at once,
@@ -40,7 +38,7 @@ def predict(calibrator: Any, logits: Values) -> Matrix:
     n_rows, n_classes = logits.shape
     out = np.empty(logits.shape)
     for part in row_slices(n_rows, max(1, BLOCK_LOGITS // n_classes) if is_ours else n_rows):
-        wide = np.asarray(widened(logits[part]), np.float64)
+        wide = np.asarray(logits[part], np.float64)
         probs = LogitRows(wide).softmax(1.0) if calibrator is None else calibrator.predict_proba(wide)
         if np.shape(probs) != wide.shape:  # an assignment would repeat one row or column without a word
             raise InputError(
@@ -51,16 +49,10 @@ def predict(calibrator: Any, logits: Values) -> Matrix:
     return out
 
 
-def widened(logits: Values) -> NDArray[Any]:
-    """Return an array that NumPy can compute with: bfloat16 in float32."""
-    return logits.widened() if isinstance(logits, BFloat16) else logits
-
-
 def fit_method(method: Method, rows: LabelledRows, held: NDArray[np.bool_] | None = None) -> Any:
     """Fit a method to all rows that are not held out."""
     calibrator = method()
-    logits = rows.logits if method.is_ours else widened(rows.logits)
-    groups = rows.groups
+    logits, groups = rows.logits, rows.groups
     if groups is not None and np.ptp(groups if held is None else groups[~held]) == 0:
         groups = None  # one group is all there is: nothing tells how much its rows resemble each other
     columns: dict[str, Any] = {"positions": rows.positions, "positive": rows.positive}
@@ -84,7 +76,7 @@ def label_nll(probs: Vector, labels: NDArray[np.intp]) -> Vector:
     return -np.log(np.maximum(at_label, np.finfo(np.float64).tiny))
 
 
-def check_test_rows_are_new(val: Values, test: Values) -> None:
+def check_test_rows_are_new(val: AnyArray, test: AnyArray) -> None:
     """Raise if both sets are the same; warn if many test rows are validation rows."""
     bits = min(MAX_BITS, _significant_bits(val), _significant_bits(test))
     val_prints, test_prints = _fingerprints(val, bits), _fingerprints(test, bits)
@@ -106,13 +98,11 @@ def check_test_rows_are_new(val: Values, test: Values) -> None:
         )
 
 
-def _significant_bits(values: Values) -> int:
-    if isinstance(values, BFloat16):
-        return 8
+def _significant_bits(values: AnyArray) -> int:
     return np.finfo(values.dtype).nmant + 1 if values.dtype.kind == "f" else MAX_BITS
 
 
-def _fingerprints(values: Values, n_bits: int) -> NDArray[np.uint64]:
+def _fingerprints(values: AnyArray, n_bits: int) -> NDArray[np.uint64]:
     """Return one number per row, which depends only on its logits, rounded to so many significant bits.
 
     Equal numbers by chance are rare.

@@ -24,7 +24,6 @@ from temperance.calibrators.estimator import model_of
 from temperance.calibrators.hnlts import log_normalised_entropy
 from temperance.calibrators.single_temperature import SingleTemperatureFit, fit_single_temperature
 from temperance.comparison import Comparison
-from temperance.comparison.rows import widened
 from temperance.core.arrays import Matrix, Vector
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import FitData
@@ -89,7 +88,7 @@ def best_temperatures(
 
 def temperatures(calibrator: Calibrator, rows: LabelledRows, index: NDArray[np.intp]) -> Vector:
     """Return T of some of the rows."""
-    return np.asarray(calibrator.temperature(widened(rows.logits[index])))
+    return np.asarray(calibrator.temperature(rows.logits[index]))
 
 
 def _calibrators(comparison: Comparison, methods: Sequence[str] | None) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temperance.core.blocks import BFloat16, read_blocks
+from temperance.core.blocks import read_blocks
 from temperance.core.logit_rows import LogitRows
 from temperance.core.predictors import TEMPERATURE_MAX, TEMPERATURE_MIN
 from temperance.errors import InputError, InputWarning, Remedy, excerpt, guess, warn_user
@@ -81,7 +81,7 @@ def check_max_entropy(entropy: Any) -> None:
         raise InputError(f"max_entropy must be log K, above 0; found {float(entropy):g}.")
 
 
-def check_logits_shape(values: NDArray[Any] | BFloat16) -> None:
+def check_logits_shape(values: NDArray[Any]) -> None:
     """Raise unless `values` has the shape of logits: (N, K) with K >= 2, or (N,) for two classes."""
     wanted = "logits must be an (N, K) array, one row per prediction and one column per class"
     shape = values.shape
@@ -97,7 +97,7 @@ def check_logits_shape(values: NDArray[Any] | BFloat16) -> None:
         )
 
 
-def warn_of_probabilities(values: NDArray[Any] | BFloat16, *, refuse: bool = False) -> bool:
+def warn_of_probabilities(values: NDArray[Any], *, refuse: bool = False) -> bool:
     """Warn if the first rows all look like probabilities, or `refuse` them; return whether they do.
 
     (N,) scores of a binary classifier arrive as the columns [0, z].
@@ -105,15 +105,15 @@ def warn_of_probabilities(values: NDArray[Any] | BFloat16, *, refuse: bool = Fal
     if not len(values):
         return False
     for number in (1, INSPECTED_ROWS):  # the first row rules out probabilities quickly
-        some = values[:number]
-        rows = some.widened() if isinstance(some, BFloat16) else some
+        rows = values[:number]
         if not 0 <= rows[0, 0] <= 1 or not ((rows >= 0) & (rows <= 1)).all():
             return False
     scores = bool(rows.shape[1] == 2 and not rows[:, 0].any())
     if scores and len(rows) < MIN_SCORES and not refuse:  # a calibrator of probabilities has to be told
         return False
-    width = 2 if isinstance(values, BFloat16) else rows.dtype.itemsize
-    tolerance = SUM_TOLERANCE.get(width, 1e-6)
+    tolerance = SUM_TOLERANCE.get(rows.dtype.itemsize, 1e-6)
+    if rows.dtype == np.float32 and not (np.ascontiguousarray(rows).view(np.uint32) & 0xFFFF).any():
+        tolerance = SUM_TOLERANCE[2]  # numbers that were bfloat16
     if len(rows) >= MIN_SCORES:  # logits of so many rows do not sum to about 1 by chance
         tolerance += min(ROUNDING * rows.shape[1], MAX_ROUNDING)
     off = np.abs(rows.sum(axis=1, dtype=np.float64) - 1) > tolerance
@@ -186,13 +186,13 @@ def check_labelled_rows(rows: LogitRows) -> None:
         )
 
 
-def check_peaks(values: NDArray[Any] | BFloat16, peak: NDArray[np.floating[Any]]) -> None:
+def check_peaks(values: NDArray[Any], peak: NDArray[np.floating[Any]]) -> None:
     """Raise unless the largest logits of some rows are finite; `values` are read again to find the others."""
     if not np.isfinite(peak).all():
         _raise_for_not_finite(values)
 
 
-def _raise_for_not_finite(values: NDArray[Any] | BFloat16) -> None:
+def _raise_for_not_finite(values: NDArray[Any]) -> None:
     wanted = "logits must be finite, or -inf for an impossible class"
     for what, is_bad, advice in (
         ("NaN", lambda z: np.isnan(z).any(axis=1), "Drop these rows or correct the classifier."),
@@ -205,7 +205,7 @@ def _raise_for_not_finite(values: NDArray[Any] | BFloat16) -> None:
 
 
 def check_unmasked(
-    values: NDArray[Any] | BFloat16, row_numbers: NDArray[np.float64], method: str, *, fits: bool
+    values: NDArray[Any], row_numbers: NDArray[np.float64], method: str, *, fits: bool
 ) -> None:
     """Raise if a row has -inf, or numbers that a fit cannot square, for a method that weights every logit.
 
@@ -227,7 +227,7 @@ def check_unmasked(
     )
 
 
-def rows_where(values: NDArray[Any] | BFloat16, is_bad: Callable[[NDArray[Any]], Any]) -> NDArray[np.intp]:
+def rows_where(values: NDArray[Any], is_bad: Callable[[NDArray[Any]], Any]) -> NDArray[np.intp]:
     """Return the rows for which a function of blocks (rows, K) says so."""
     found = [start + np.flatnonzero(is_bad(block)) for block, start, _, _ in read_blocks(values)]
     return np.concatenate(found)
