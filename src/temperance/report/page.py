@@ -84,12 +84,6 @@ class Report:
         used = self.comparison.recommended
         return [UNCALIBRATED] if used == UNCALIBRATED else [UNCALIBRATED, used]
 
-    @property
-    def learnt(self) -> list[str]:
-        """The method of the verdict, whose fit the diagnostics draw; empty if none was tried."""
-        tried = self.comparison.verdict.tried
-        return [] if tried is None else [tried]
-
 
 # ---- verdict
 
@@ -387,7 +381,8 @@ def _test(report: Report) -> Markup:
 
 def _temperature(report: Report) -> Markup:
     """Draw T(z) against the log entropy, and the best temperature of each bin of rows."""
-    shown = display.TemperatureDisplay.from_comparison(report.comparison, report.learnt or None)
+    tried = report.comparison.verdict.tried
+    shown = display.TemperatureDisplay.from_comparison(report.comparison, tried and [tried])
     return figure("temperature", shown.chart())
 
 
