@@ -39,10 +39,6 @@ JUDGING = {
 ACTING = {
     "recommend": (acting.recommend_part, 10),
     "multi": (acting.multi_part, 2),
-    "monitor": (acting.monitor_part, 100),
-    "monitor3": (acting.monitor3_part, 60),
-    "adapt": (acting.adapt_part, 60),
-    "adapt3": (acting.adapt3_part, 60),
     "automate": (acting.automate_part, 8),
 }
 PARTS = JUDGING | ACTING

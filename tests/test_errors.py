@@ -7,7 +7,7 @@ import pytest
 
 from temperance import InputError
 from temperance.core.logit_rows import LogitRows
-from temperance.errors import OutputExistsError, Remedy, rows_from
+from temperance.errors import OutputExistsError, Remedy, percent, rows_from
 from temperance.inputs.validation import check_labelled_rows
 from temperance.loaders import MissingPackageError, import_optional
 
@@ -35,6 +35,11 @@ def test_errors_keep_their_facts_across_processes(error):
     assert type(copy) is type(error)
     assert str(copy) == str(error)
     assert vars(copy) == vars(error)
+
+
+def test_a_share_that_is_0_or_1_but_for_rounding_has_no_digits():
+    assert [percent(share) for share in (1 - 1e-15, 1e-16, -1e-18, 1 + 1e-15)] == ["100%", "0%", "0%", "100%"]
+    assert [percent(share) for share in (1 - 1e-9, 1e-9)] == ["99.9999999%", "0.0000001%"]
 
 
 @pytest.mark.parametrize("kind", [InputError, ImportError])

@@ -150,6 +150,15 @@ def test_a_link_stays_a_link_and_its_target_is_written(tmp_path):
     assert (tmp_path / "there.txt").read_bytes() == b"new"
 
 
+def test_a_link_to_nowhere_is_refused_by_the_folder_that_is_missing(tmp_path):
+    (tmp_path / "link.txt").symlink_to(tmp_path / "gone" / "there.txt")
+    with pytest.raises(FileNotFoundError, match=r"gone, to which .*link\.txt links, does not exist"):
+        write_atomically(tmp_path / "link.txt", b"new")
+    (tmp_path / "gone").mkdir()
+    write_atomically(tmp_path / "link.txt", b"new")
+    assert (tmp_path / "gone" / "there.txt").read_bytes() == b"new"
+
+
 def test_a_device_or_a_pipe_is_never_replaced(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

@@ -41,9 +41,10 @@ same way. No test can promise much more: if groups can fail as a whole, with pro
 show no such failure with probability (1 - x + e)^G, where e is the rate of other errors.
 
 **Is it a rule?** With two classes, of which one is rare, a rule for the top class can keep its promise and be
-worth nothing. It is refused if the frequent class, answered to every row, keeps the promise too, or if the
-rule decides more than half of the rows of a class against it. Neither can be if the promise is at most half
-of the frequency of the rare class; the advice is a quarter. With more classes the second case is a warning.
+worth nothing. It raises an error if the frequent class, answered to every row, keeps the promise too, or if
+the rule decides more than half of the rows of a class against it. Neither can be if the promise is at most
+half of the frequency of the rare class; the advice is a quarter. With more classes the second case is a
+warning.
 
 **Costs.** The decision of least expected cost, see `formulas.automation`. The interval of what decisions have
 cost includes a pseudo-error (see `metrics.intervals`), since rare, dear errors can be missing in the rows.
@@ -77,8 +78,7 @@ from temperance.core.arrays import Floats, Indices, Matrix, Vector
 from temperance.errors import InputError, InputWarning, Remedy, percent, warn_user
 from temperance.formulas.automation import Automation, ErrorCurve, check_costs, least_cost
 from temperance.formulas.model import Model, apply_to_rows
-from temperance.inputs.containers import names_of
-from temperance.inputs.labels import Names, check_class, class_in_words
+from temperance.inputs.names import Names, class_in_words
 from temperance.inputs.probabilities import MIN_FLOOR
 from temperance.inputs.validation import check_number
 from temperance.metrics.intervals import Estimate, PseudoRow, mean_interval
@@ -102,7 +102,7 @@ _STAKES = np.array([0.05, 0.1, 0.2, 0.25, 0.4])
 _LIMIT_PRECISION = 1e-9  # of a limit that is found by search
 # Scores that are closer are tied: six digits, but at most this share of their mean distance.
 _CLOSE, _CLOSE_SHARE = 1e-6, 0.1
-_MOST_LOST = 0.5  # share of the rows of a class that a rule may decide against it
+_MOST_LOST = 0.5  # share of the rows of a class that a rule can decide against it
 _GRID_POINTS = 4001  # where a map of probabilities is examined
 
 
@@ -125,8 +125,8 @@ def automate(
     Of future rows whose confidence is above the threshold at most `max_error` are wrong, except with
     probability `delta` (over the held-out rows). It holds for probabilities that are not calibrated too.
     The rows must be new to both the classifier and the calibrator. A rule for the top class of two that is
-    worth nothing, since a constant answer keeps its promise or most rows of a class are decided against it,
-    is refused.
+    worth nothing raises an error: a constant answer keeps its promise, or most rows of a class are decided
+    against it.
 
     Parameters
     ----------
@@ -185,13 +185,13 @@ def automate(
         ignore_index=ignore_index,
         groups=groups,
         min_groups=1,
+        examine=True,
+        positive=positive,
     )
-    n_classes = rows.probs.shape[1]
-    names = names_of(probs, classes, n_classes)
+    n_classes, column, names = rows.probs.shape[1], rows.positive, rows.names
     about: dict[str, Any] = {"labels": rows.labels, "weight": rows.weight, "groups": rows.groups}
     promise: dict[str, Any] = {"max_error": float(max_error), "delta": float(delta), "class_names": names}
-    if positive is not None:
-        column = check_class("positive", positive, names, n_classes)
+    if column is not None:
         score, wrong = rows.probs[:, column], (rows.labels != column).astype(np.float64)
         # Of a rare class there are few rows to decide on.
         expected = min(max(1.0, float(score.sum(dtype=np.float64))), len(score))
@@ -289,7 +289,7 @@ class _HeldOut:
 
     @cached_property
     def cuts(self) -> tuple[Indices, Vector]:
-        """For each number of rows, how many of them are above the last gap, and the threshold in that gap."""
+        """By number of rows, how many of them are above the last gap, and the threshold in that gap."""
         from scipy.special import expit, logit
 
         close = min(_CLOSE, _CLOSE_SHARE / len(self.score))
@@ -509,7 +509,7 @@ def evaluate_costs(
     (0.1, 0.15)
     """
     check_fraction("confidence", confidence)
-    rows = check_rows(probs, labels, sample_weight, classes, groups=groups)
+    rows = check_rows(probs, labels, sample_weight, classes, groups=groups, examine=True)
     matrix = check_costs(costs, rows.probs.shape[1])
     decisions, expected = least_cost(rows.probs.astype(np.float64, copy=False), matrix)
     realised, limits = matrix[rows.labels, decisions], (confidence, matrix.min(), matrix.max())
@@ -527,7 +527,7 @@ def _pseudo_error(rows: Predictions, decisions: Indices, costs: Matrix) -> Pseud
 
     It is in proportion to sqrt(p_k) times what label k costs above the best label for the decision. If each
     error costs 1, this is the pseudo-error of `metrics.predictions`. So that decisions that were not taken
-    count, one row more may have any.
+    count, one row more can have any.
     """
     chance = costs - costs.min(axis=0)
     for column, p in enumerate(rows.probs.T):

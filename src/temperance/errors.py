@@ -238,8 +238,8 @@ def percent(share: float) -> str:
     >>> percent(0.925), percent(0.99984), percent(1.0), percent(0.0002)
     ('92.5%', '99.98%', '100%', '0.02%')
     """
-    if not 0 < share < 1:
-        return f"{100 * min(max(share, 0), 1):g}%"  # a sum of weights can be above 1 by rounding
+    if not 1e-12 < share < 1 - 1e-12:  # but for rounding
+        return f"{100 * round(min(max(share, 0), 1)):g}%"
     digits = next((n for n in range(1, 15) if 0 < round(100 * share, n) < 100), 15)
     return f"{100 * share:.{digits}f}%"
 
@@ -285,4 +285,15 @@ def rows_from(start: float) -> Iterator[None]:
             error.rows_before_unknown = True
         elif error.row is not None:
             error.row += int(start)
+        raise
+
+
+@contextmanager
+def rows_at(kept: Any) -> Iterator[None]:
+    """Make errors about some rows name their places, `kept`, among all rows; None if these are all."""
+    try:
+        yield
+    except InputError as error:
+        if kept is not None and error.row is not None:
+            error.row = int(kept[error.row])
         raise

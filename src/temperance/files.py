@@ -132,6 +132,7 @@ def check_writable(path: str | Path, *, overwrite: bool = False) -> None:
     from pathlib import Path
 
     given, target = Path(path), Path(path).resolve()
+    folder = f"{target.parent}, to which {given} links," if given.is_symlink() else given.parent
     if target.is_dir():
         raise IsADirectoryError(f"{given} is a folder. Pass the name of a file.")
     if target.exists() and not target.is_file():
@@ -139,9 +140,9 @@ def check_writable(path: str | Path, *, overwrite: bool = False) -> None:
     if target.exists() and not overwrite:
         raise OutputExistsError(given)
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"the folder {given.parent} does not exist. Create it first.")
+        raise FileNotFoundError(f"the folder {folder} does not exist. Create it first.")
     if not os.access(target.parent, os.W_OK | os.X_OK):
-        raise PermissionError(f"the folder {given.parent} is not writable. Choose another.")
+        raise PermissionError(f"the folder {folder} is not writable. Choose another.")
 
 
 def scratch_array(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:

@@ -69,16 +69,19 @@ def reading_errors(fact: str, *, advice: str = "", where: str = "") -> Iterator[
         raise InputError(f"{fact}: {sentence}", advice=advice, where=where) from None
 
 
+def unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the fields of a JSON object; raise if one occurs twice."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        twice = sorted(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
+        raise InputError(f"a field must occur once; found {listed(twice)} more than once")
+    return fields
+
+
 def parse_object(content: bytes) -> dict[str, Any]:
     """Return the JSON object of a file: names occur once, numbers are finite, nesting is bounded."""
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        if twice := sorted(name for name, times in Counter(n for n, _ in pairs).items() if times > 1):
-            raise InputError(f"a field must occur once; found {listed(twice)} more than once")
-        return dict(pairs)
-
     try:
-        parsed = json.loads(content.decode(), object_pairs_hook=unique)
+        parsed = json.loads(content.decode(), object_pairs_hook=unique_fields)
     except InputError:
         raise
     except (ValueError, RecursionError) as error:  # ValueError also for a number with too many digits

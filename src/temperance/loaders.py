@@ -27,7 +27,7 @@ LOADERS: dict[str, tuple[str, str]] = {
     "dask probabilities": ("temperance.dask.lazy", "map_probabilities"),
     "dask floor": ("temperance.dask.lazy", "floor_of"),
     "torch apply": ("temperance.torch.module", "apply"),
-    "torch module": ("temperance.torch.module", "CalibratorModule"),
+    "torch module": ("temperance.torch.module", "to_module"),
     "onnx model": ("temperance.onnx.model", "to_onnx"),
     "onnx append": ("temperance.onnx.append", "append_to_onnx"),
 }

@@ -25,7 +25,7 @@ from temperance.formulas.model import (
     are_plain_rows,
     axis_of_classes,
 )
-from temperance.inputs.containers import check_column_names
+from temperance.inputs.names import check_columns_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -138,8 +138,9 @@ class Predictor:
     def _apply(self, method: str, logits: Any, from_probs: bool | None) -> Any:
         if are_plain_rows(self.model, logits, None, from_probs):
             return apply_to_rows(self.model, method, logits)
-        if self.class_names is not None:
-            check_column_names(self.class_names, logits, names="predictor.class_names")
+        if not self.model.of_positions:
+            names, expression = self.class_names, "predictor.class_names"
+            check_columns_of(logits, names, self.n_classes, expression=expression)
         return apply(self.model, method, logits, from_probs=from_probs)
 
     def __repr__(self) -> str:

@@ -22,7 +22,7 @@ from temperance.errors import rows_from
 from temperance.files import scratch_array
 from temperance.inputs.containers import open_logits
 from temperance.inputs.probabilities import check_probabilities
-from temperance.inputs.validation import check_peaks, warn_of_probabilities
+from temperance.inputs.validation import check_are_logits, check_peaks
 
 PART_BYTES = 1 << 25  # bytes of one part in float64
 
@@ -70,15 +70,15 @@ def predict_file(
     dtype = np.dtype(np.float64) if widen else probability_dtype(file)
     rows = block_rows(file.n_classes, dtype.itemsize)
     rows *= max(1, PART_BYTES // (8 * rows * file.n_classes))
-    start, said = 0, False if file.kind == "probs" else None  # their logarithms are logits for sure
+    start, said = 0, file.from_probs
     for part in file.logit_blocks(rows):
         with file.stored.naming_file(), rows_from(start), kernels_of_size(file.shape[0] * file.n_classes):
             logits = part.astype(dtype) if widen else part
             if calibrator is not None:
                 probs = np.asarray(calibrator.predict_proba(logits, from_probs=said))
             else:
-                if start == 0:
-                    warn_of_probabilities(open_logits(part).values)
+                if start == 0 and said is None:
+                    check_are_logits(open_logits(part).values)
                 values = open_logits(logits).values
                 probs, peak = map_rows(values, lambda rows: rows.divide(1.0))
                 check_peaks(values, peak)

@@ -117,7 +117,7 @@ def test_it_cannot_be_changed_and_says_what_it_is_and_what_it_lacks(stored):
     assert predictor.fitted_on.kind == "logits"
     with pytest.raises(InputError, match="was fitted on 5 classes"):
         predictor.predict_proba(TASK.logits[:, :4])
-    with pytest.warns(UserWarning, match="like probabilities"):
+    with pytest.raises(InputError, match="like probabilities"):
         predictor.predict_proba(np.full((30, 5), 0.2))
     for key in ("ets", "mono"):
         with pytest.raises(InputError, match=f"such as ts; found {key}"):

@@ -119,6 +119,7 @@ def test_interactions_repair_classes_that_are_mixed_up():
     assert loss[0] - best < 0.35 * (loss[1] - best)
 
 
+@pytest.mark.filterwarnings("ignore:rows must be different ones")
 @pytest.mark.parametrize("class_bias", [True, "auto"])
 @pytest.mark.parametrize("n_classes", [4, 24])
 def test_weights_are_repetitions(class_bias, n_classes):

@@ -68,15 +68,15 @@ def test_rows_that_are_all_right_give_a_warning_and_a_moderate_temperature(metho
     words = f"All {right.sum()} rows are classified correctly.*until some are wrong"
     with pytest.warns(UserWarning, match=words):
         assert_sane(fit(method, task.logits, task.labels, right.astype(float)), task.logits)
-    one = np.array([[2.0, 1.0, 0.0]])
-    with pytest.warns(UserWarning, match="All 1 rows are classified correctly"):
-        assert_sane(fit(method, one, [0]), one)
+    two = np.array([[2.0, 1.0, 0.0], [0.0, 1.0, 2.0]])
+    with pytest.warns(UserWarning, match="All 2 rows are classified correctly"):
+        assert_sane(fit(method, two, [0, 2]), two)
 
 
 @pytest.mark.parametrize("class_bias", [False, True])
 @pytest.mark.parametrize("scale", [0.1, 1.0, 10.0])
-def test_bayes_fits_rows_that_are_all_right_and_a_single_row(fit, task, scale, class_bias):
-    for logits in (scale * task.logits, np.array([[2.0, 1.0, 0.0]])):
+def test_bayes_fits_rows_that_are_all_right_and_two_rows(fit, task, scale, class_bias):
+    for logits in (scale * task.logits, np.array([[2.0, 1.0, 0.0], [0.0, 1.0, 2.0]])):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             cal = fit("bayes", logits, logits.argmax(axis=1), class_bias=class_bias)
@@ -92,7 +92,7 @@ def test_rows_that_are_all_wrong_give_a_warning_and_a_moderate_temperature(metho
         # The heavy tails of the prior of bayes let T go further: uniform predictions are correct here.
         assert_sane(cal, logits, unit=max(scale, 1) * (20 if method == "bayes" else 1))
     wrong = task.labels != task.logits.argmax(axis=1)  # rows of weight 0 do not count
-    with pytest.warns(UserWarning, match="All 300 rows are classified wrong"):
+    with pytest.warns(UserWarning, match=f"All {wrong.sum()} rows are classified wrong"):
         assert_sane(fit(method, task.logits, task.labels, wrong.astype(float)), task.logits)
 
 
@@ -106,6 +106,7 @@ def test_few_rows_missing_classes_and_any_scale_give_finite_probabilities(method
     }[kind]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore" if len(labels) == 2 else "error")
+        warnings.filterwarnings("ignore", message="so many rows should have labels of every class")
         probs = fit(method, logits, labels).predict_proba(logits)
     assert probs.shape == logits.shape
     assert np.isfinite(probs).all()

@@ -150,7 +150,7 @@ def test_masked_rows_and_weights_are_passed_only_to_a_method_that_takes_them(str
     result = compare(logits, val.labels, test.logits, test.labels, {"no": stranger.Shrunk(), "yes": Able()})
     assert list(result.results) == ["none", "yes"]
     assert "masked classes" in result.failures["no"]
-    given, weights = {"plain": stranger.Shrunk(), "weighted": stranger.Weighted()}, np.arange(300.0)
+    given, weights = {"plain": stranger.Shrunk(), "weighted": stranger.Weighted()}, np.arange(1, 301.0)
     result = compared(given, sample_weight=weights)
     np.testing.assert_array_equal(result.results["weighted"].calibrator.weights, weights)
 

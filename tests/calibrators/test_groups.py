@@ -48,6 +48,7 @@ def test_groups_of_one_row_each_are_no_groups(key, rows):
     assert not hasattr(alone, "n_groups_")
 
 
+@pytest.mark.filterwarnings("ignore:rows must be different ones")
 @pytest.mark.parametrize("n_classes", [2, 5, 30])
 @pytest.mark.parametrize("key", ["bayes", "bayes-bias", "mono"])
 def test_rows_repeated_in_a_group_are_worth_one_row(key, n_classes):

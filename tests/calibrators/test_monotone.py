@@ -140,6 +140,7 @@ def test_twenty_rows_are_hardly_ever_worse_than_one_temperature():
     assert max(ratios) < 1.05
 
 
+@pytest.mark.filterwarnings("ignore:rows must be different ones")
 def test_standard_errors_shrink_with_the_rows_and_those_at_a_bound_do_not_grow(task, cal):
     often = MonotoneScaling().fit(np.tile(task.logits, (16, 1)), np.tile(task.labels, 16))
     assert (often.standard_errors_["map_slopes"] < 0.95 * cal.standard_errors_["map_slopes"]).all()

@@ -177,6 +177,7 @@ def test_pts_does_not_depend_on_the_order_of_many_rows():
     np.testing.assert_allclose(one.predict_proba(task.logits), other.predict_proba(task.logits), atol=1e-4)
 
 
+@pytest.mark.filterwarnings("ignore:rows must be different ones")
 def test_quantiles_count_a_weight_as_repetition():
     task = simulate(300, 4)
     weights = np.random.default_rng(0).integers(0, 4, 300)
@@ -213,6 +214,7 @@ SAME = [in_another_order, a_weight_and_the_row_repeated, a_weight_of_0_and_no_ro
 SAME += [a_constant_added_to_each_row]
 
 
+@pytest.mark.filterwarnings("ignore:rows must be different ones")
 @pytest.mark.parametrize(
     ("method", "pair"),
     [(key, pair) for key in SMOOTH for pair in SAME]

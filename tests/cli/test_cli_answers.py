@@ -212,3 +212,41 @@ def test_a_wrong_file_name_is_reported_before_scipy_is_imported(words, folder):
 def test_a_name_in_the_folder_that_was_probably_meant(run, files):
     run("evaluate", "tets.npz").failed(2, "there is no such file. Did you mean 'test.npz'?")
     run("evaluate", "other.npz").failed(2, "there is no such file. Check its name and folder.")
+
+
+def test_evaluate_says_that_the_rows_are_those_of_the_fit(run, files):
+    run("fit", "val.npz", "-m", "ts", "-o", "cal.json").succeeded()
+    seen = run("evaluate", "val.npz", "-c", "cal.json", "--draws", 20)
+    assert "evaluate needs rows that the fit has not seen; found the rows of the fit." in seen.err
+    assert seen.code == 0
+    assert "rows of the fit" in " ".join(run("check", "cal.json", "val.npz").err.split())
+    run(*EVALUATE, "-c", "cal.json").succeeded()
+    run("evaluate", "val.npz", "--draws", 20).succeeded()
+
+
+def test_commands_say_that_rows_are_copies(run, files, task):
+    np.savez("twice.npz", logits=np.repeat(task.logits, 2, axis=0), labels=np.repeat(task.labels, 2))
+    for words in (
+        ("evaluate", "--draws", 20),
+        ("compare", "-m", "ts"),
+        ("fit", "-m", "ts", "-o", "cal.json"),
+    ):
+        told = run(words[0], "twice.npz", *words[1:])
+        assert told.code == 0
+        assert "They are copies, since labels of equal rows agree more often" in " ".join(told.err.split())
+
+
+def test_a_quiet_comparison_prints_the_answer(run, files):
+    words = ("compare", "val.npz", "-m", "ts")
+    told = run(*words, "-q").succeeded().out
+    assert told.startswith("Calibrate with ts.")
+    assert run(*words).out.startswith(told)
+
+
+def test_an_invalid_date_is_blamed_where_another_library_fails_first(monkeypatch):
+    from temperance.cli.program import _explain
+
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "nan")
+    message, code = _explain(ValueError("invalid literal for int() with base 10: 'nan'"))
+    assert message.startswith("the environment variable SOURCE_DATE_EPOCH must be a number of seconds")
+    assert code == 2

@@ -73,10 +73,8 @@ def test_an_empty_list_of_methods_is_refused(methods, run, files):
 
 
 ODD = {
-    "one row": lambda z, y: (z[:1], y[:1]),
     "two rows": lambda z, y: (z[:2], y[:2]),
     "two classes": lambda z, y: (z[:50, :2], y[:50] % 2),
-    "one class": lambda z, y: (z[:50], np.zeros(50, int)),
     "many classes": lambda z, y: (np.random.default_rng(0).standard_normal((60, 300)), np.arange(60)),
     "huge": lambda z, y: (z[:50] * 1e30, y[:50]),
     "tiny": lambda z, y: (z[:50] * 1e-9, y[:50]),
@@ -84,6 +82,14 @@ ODD = {
     "masked": lambda z, y: (np.where(np.eye(4)[(y + 1) % 4] > 0, -np.inf, z), y),
     "labels of one byte": lambda z, y: (z[:50], y[:50].astype(np.uint8)),
 }
+
+
+@pytest.mark.parametrize("n_rows", [10, 50])
+def test_rows_of_one_class_are_scored_and_not_fitted(n_rows, run, task):
+    np.savez("odd.npz", logits=task.logits[:n_rows], labels=np.zeros(n_rows, int))
+    for words in (("fit", "odd.npz", "-m", "ts", "-o", "cal.json"), ("compare", "odd.npz")):
+        run(*words).failed(2, "needs labels of at least two classes; found only 0")
+    run("evaluate", "odd.npz", "--draws", 5).succeeded()
 
 
 @pytest.mark.parametrize("make", ODD.values(), ids=ODD.keys())

@@ -44,6 +44,7 @@ def test_a_column_unlike_the_others_is_no_class_until_the_user_says_so(other, su
 
 
 @pytest.mark.filterwarnings("ignore:The labels agree with the logits no better than chance")
+@pytest.mark.filterwarnings("ignore:so many rows should have labels of every class")
 @pytest.mark.parametrize("other", OTHERS)
 def test_the_same_holds_for_a_frame_in_python(other, frame):
     logits = frame[NAMES].assign(**{other: OTHERS[other](100)})
@@ -52,6 +53,8 @@ def test_the_same_holds_for_a_frame_in_python(other, frame):
     assert TemperatureScaling().fit(logits, frame["label"], classes=list(logits)).n_classes_ == 4
 
 
+@pytest.mark.filterwarnings("ignore:so many rows should have labels of every class")
+@pytest.mark.filterwarnings("ignore:The labels agree with the logits no better than chance")
 @pytest.mark.parametrize(
     "change",
     [

@@ -9,6 +9,7 @@ from temperance import InputError, compare
 from temperance.comparison import learning_curve
 from temperance.comparison.method_result import Difference
 from temperance.data import simulate
+from temperance.errors import InputWarning
 
 QUICK = {"methods": ["ts"], "draws": 20}
 
@@ -80,7 +81,7 @@ def test_the_groups_of_test_rows_are_their_own(rows):
     copies = *parts[:2], np.repeat(parts[2], 4, axis=0), np.repeat(parts[3], 4)
     groups = np.repeat(np.arange(200), 4)
     alone, apart = compare(*parts, **QUICK), compare(*copies, test_groups=groups, **QUICK)
-    narrow = compare(*copies, **QUICK)
+    narrow = compare(*copies, test_groups=np.arange(800), **QUICK)
     found = apart.verdict.nll_gain
     assert (found.low, found.high) == pytest.approx(
         (alone.verdict.nll_gain.low, alone.verdict.nll_gain.high), rel=0.01
@@ -124,3 +125,18 @@ def test_a_learning_curve_holds_out_whole_groups(rows, monkeypatch):
     curve = learning_curve(comparison, sizes=[100, 320], draws=3, progress=False)
     assert curve.n_judged == 80
     assert all(len(test) == 2 and not fitted & test for fitted, test in seen)
+
+
+def test_ids_of_test_groups_among_those_of_the_fit_are_warned_of(rows):
+    logits, labels = rows
+    parts = logits[:200], labels[:200], logits[200:], labels[200:]
+    names = np.array([f"patient {number // 10}" for number in range(400)])
+    compare(*parts, groups=names[:200], test_groups=names[200:], **QUICK)
+    with pytest.warns(InputWarning, match=r"found 10 of 20 ids among those .* such as 'patient 10'"):
+        compare(*parts, groups=names[:200], test_groups=names[100:300], **QUICK)
+    mixed = names[200:].astype(object)
+    mixed[:10] = "patient 3"
+    with pytest.warns(InputWarning, match="found 1 of 20 ids"):
+        compare(*parts, groups=names[:200], test_groups=mixed, **QUICK)
+    # Numbers are often counted from 0 in each set.
+    compare(*parts, groups=np.arange(200) // 10, test_groups=np.arange(200) // 10, **QUICK)

@@ -59,9 +59,9 @@ def test_without_a_test_set_the_last_fifth_of_a_draw_is_used(alone, monkeypatch)
         seen.append(logits)
         return fit(self, logits, labels, sample_weight)
 
-    def spy_on_use(self, logits):
+    def spy_on_use(self, logits, **given):
         judged.append(logits)
-        return predict(self, logits)
+        return predict(self, logits, **given)
 
     monkeypatch.setattr(kind, "fit", spy_on_fit)
     monkeypatch.setattr(kind, "predict_proba", spy_on_use)

@@ -170,6 +170,13 @@ def test_few_rows_of_the_rarer_class_compare_bayes_and_bayes_bias_alone(n_rare, 
     assert (f"with 9 rows of class {name}" in found.reason) == (chosen == "bayes")
 
 
+def test_few_rows_of_the_rarer_class_do_not_show_that_labels_are_of_other_rows():
+    """Their frequency in the same rows is the best constant prediction, and hardly a better one elsewhere."""
+    results = {"none": two(0.9), "bayes-bias": two(0.1, right=0.99)}
+    assert recommend(results, None, rows_of(9)).method == "bayes-bias"
+    assert recommend(results, None, rows_of(15)).chance_nll is not None
+
+
 def test_rows_of_weight_0_are_none_of_the_rarer_class():
     weights = np.where(np.arange(N_ROWS) < 8, 0.0, 1.0)
     results = {"none": two(0.01), "bayes-bias": two(0.005)}

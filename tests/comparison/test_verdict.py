@@ -8,7 +8,7 @@ from method_results import finding
 from method_results import method_result as result
 from scipy.stats import t
 
-from temperance import compare
+from temperance import InputError, compare
 from temperance.comparison.method_result import Difference, MethodResult
 from temperance.comparison.recommendation import Recommendation, recommend
 from temperance.comparison.verdict import give_verdict
@@ -296,13 +296,14 @@ def test_difference_of_equal_rows_is_0():
     assert Difference.of(np.zeros(3), np.full(3, 1 / 3)) == Difference(0.0, 0.0)
 
 
-def test_a_single_row_shows_no_difference():
+def test_two_rows_show_no_difference():
     task = simulate(60, 3, random_state=1)
-    rows = {"test_logits": task.logits[:1] + 1e-3, "test_labels": task.labels[:1]}
+    two = np.unique(task.labels, return_index=True)[1][:2]
+    rows = {"test_logits": task.logits[two] + 1e-3, "test_labels": task.labels[two]}
     found = compare(task.logits, task.labels, methods=["ts"], draws=5, **rows)
     assert found.verdict.outcome == "no difference"
     assert found.recommended == "none"
-    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["nll_gain"]["high"] is None
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["nll_gain"]["value"] is not None
 
 
 @pytest.mark.parametrize("by_folds", [False, True])
@@ -347,5 +348,5 @@ def test_a_weak_or_overconfident_classifier_is_better_than_chance(n_rows):
         task = simulate(n_rows, 3, sharpness=2.0, temperature=5.0, random_state=seed)
         found = compare(task.logits, task.labels, draws=1, progress=False)
         assert found.verdict.chance_nll is None
-    one_class = compare(task.logits, np.zeros(n_rows, int), draws=1, progress=False)
-    assert one_class.verdict.chance_nll is None, "labels of one class cannot tell"
+    with pytest.raises(InputError, match="needs labels of at least two classes"):
+        compare(task.logits, np.zeros(n_rows, int), draws=1, progress=False)

@@ -266,7 +266,7 @@ def test_groups_widen_the_intervals_of_costs():
     p = np.repeat(rng.beta(1, 4, 40), 25)
     labels = np.repeat(rng.random(40), 25) < p
     probs, costs, groups = np.column_stack([1 - p, p]), [[0, 1], [3, 0]], np.arange(1000) // 25
-    alone = evaluate_costs(probs, labels.astype(int), costs)
+    alone = evaluate_costs(probs, labels.astype(int), costs, groups=np.arange(len(labels)))
     grouped = evaluate_costs(probs, labels.astype(int), costs, groups=groups)
     assert grouped.realised.value == alone.realised.value
     for name in ("realised", "expected"):

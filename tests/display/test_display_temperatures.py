@@ -129,10 +129,11 @@ def test_a_comparison_is_shown_on_its_test_rows(comparison, rows):
 
 
 def test_rows_of_weight_0_are_ignored(weighted, rows):
-    weights = weighted.judged.weights
+    weights = np.zeros(len(rows.labels))
+    weights[weighted.judged.kept] = weighted.judged.weights
     kept = weights > 0
-    show = TemperatureDisplay.from_comparison(weighted)
     cals = {"ts": weighted.results["ts"].calibrator}
+    show = TemperatureDisplay.from_calibrators(cals, rows.logits, rows.labels, sample_weight=weights)
     wanted = TemperatureDisplay.from_calibrators(
         cals, rows.logits[kept], rows.labels[kept], sample_weight=weights[kept]
     )

@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse
 from compared import CLASS_KEEPING
 
-from temperance import InputError, TemperatureScaling, logits_from_probs
+from temperance import InputError, TemperatureScaling, logits_from_probs, metrics
 from temperance.data import simulate
 
 SMOOTH = [key for key in CLASS_KEEPING if key != "pts-ece"]  # its loss jumps: rounding moves its end
@@ -161,6 +161,27 @@ def test_logits_from_probs_keeps_the_container_and_refuses_other_numbers(torch):
         logits_from_probs([[-1.0, 2.0]])
 
 
-def test_a_sparse_matrix_is_refused_with_advice(task):
-    with pytest.raises(InputError, match=r"dense array; found a sparse csr_array. Pass logits.toarray\(\)"):
-        TemperatureScaling().fit(scipy.sparse.csr_array(task.logits), task.labels)
+SPARSE = {
+    "array": lambda rows, torch: scipy.sparse.csr_array(rows),
+    "matrix": lambda rows, torch: scipy.sparse.coo_matrix(rows),
+    "tensor": lambda rows, torch: torch.from_numpy(rows).to_sparse(),
+}
+
+
+@pytest.mark.parametrize("kind", SPARSE)
+def test_a_sparse_matrix_is_refused_with_advice(kind, task, torch):
+    logits, probs = (SPARSE[kind](rows, torch) for rows in (task.logits, task.probabilities))
+    cal = TemperatureScaling().fit(task.logits, task.labels)
+    for use in (
+        lambda: TemperatureScaling().fit(logits, task.labels),
+        lambda: TemperatureScaling().fit(probs, task.labels, from_probs=True),
+        lambda: cal.predict_proba(logits),
+        lambda: cal.predict_proba(probs, from_probs=True),
+        lambda: logits_from_probs(probs),
+        lambda: metrics.evaluate(probs, task.labels),
+        lambda: metrics.nll(task.probabilities, SPARSE[kind](task.labels[None].astype(float), torch)),
+    ):
+        with pytest.raises(
+            InputError, match=r"dense array; found a sparse \w+\. Pass \.to(array|_dense)\(\)"
+        ):
+            use()

@@ -43,6 +43,7 @@ def test_labels_may_be_booleans_of_any_type(dtype):
     assert TemperatureScaling().fit(scores, labels).temperature_ == expected.temperature_
 
 
+@pytest.mark.filterwarnings("ignore:so many rows should have labels of every class")
 @pytest.mark.parametrize(
     "labels",
     [

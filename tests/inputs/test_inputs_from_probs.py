@@ -6,12 +6,14 @@ import numpy as np
 import pandas
 import pytest
 from click.testing import CliRunner
+from scipy.special import softmax
 from sklearn.naive_bayes import GaussianNB
 
 import temperance
 from temperance import InputError, logits_from_probs, monitoring, probability_floor, serving
 from temperance.cli.program import cli
 from temperance.data import simulate
+from temperance.report.snippets import Snippets, python_lines
 
 TASK = simulate(n_rows=300, n_classes=3, random_state=1)
 PROBS = TASK.probabilities.round(2)  # some are 0
@@ -82,10 +84,54 @@ def test_a_fit_in_python_is_that_of_the_command(tmp_path, monkeypatch):
     }
 
 
-def test_a_calibrator_of_logits_refuses_probabilities():
-    cal = temperance.TemperatureScaling().fit(TASK.logits, TASK.labels)
-    with pytest.raises(InputError, match=r"was fitted on logits.*found probabilities \(from_probs=True\)"):
-        cal.predict_proba(PROBS, from_probs=True)
+def test_logits_from_probs_and_from_probs_fit_together(tmp_path):
+    cal = temperance.TemperatureScaling().fit(logits_from_probs(PROBS), LABELS)
+    above = PROBS[(PROBS > 0).all(axis=1)]
+    wanted = by_ts().predict_proba(above, from_probs=True)
+    for one in (cal, by_ts()):
+        np.testing.assert_allclose(one.predict_proba(above, from_probs=True), wanted, rtol=1e-12)
+        np.testing.assert_allclose(one.predict_proba(logits_from_probs(above)), wanted, rtol=1e-12)
+    # The softmax of a classifier has the same logits but for a constant.
+    cal = temperance.TemperatureScaling().fit(TASK.logits, LABELS)
+    found = cal.predict_proba(softmax(TASK.logits, axis=1), from_probs=True)
+    np.testing.assert_allclose(found, cal.predict_proba(TASK.logits), rtol=1e-9)
+
+
+def by_ts():
+    return temperance.TemperatureScaling().fit(PROBS, LABELS, from_probs=True)
+
+
+@pytest.mark.parametrize("zero", [ZERO, np.array([0.3, 0.0])], ids=["three classes", "one score"])
+def test_what_0_is_has_to_be_said_to_a_calibrator_of_logits(zero):
+    task = simulate(n_rows=300, n_classes=3 if zero.ndim == 2 else 2, random_state=1)
+    cal = temperance.TemperatureScaling().fit(task.logits, task.labels)
+    with pytest.raises(InputError, match=r"fitted on logits.*found 0 in 1 row .*probability_floor"):
+        cal.predict_proba(zero, from_probs=True)
+    assert cal.predict_proba(logits_from_probs(zero, 0.01)).shape == (len(zero), task.logits.shape[1])
+
+
+def test_compare_takes_probabilities_as_its_command_does(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.savez("val.npz", probs=PROBS[:200], labels=LABELS[:200])
+    np.savez("test.npz", probs=PROBS[200:], labels=LABELS[200:])
+    done = CliRunner().invoke(cli, ["compare", "val.npz", "test.npz", "-m", "ts", "--json"])
+    assert done.exit_code == 0, done
+    frames = [pandas.DataFrame(rows, columns=["a", "b", "c"]) for rows in (PROBS[:200], PROBS[200:])]
+    names = np.array(["a", "b", "c"])
+    found = temperance.compare(
+        frames[0], names[LABELS[:200]], frames[1], names[LABELS[200:]], ["ts"], from_probs=True
+    )
+    wanted = json.loads(done.stdout)["methods"]["ts"]["scores"]["nll"]["value"]
+    assert found.results["ts"].scores["nll"].value == pytest.approx(wanted, rel=1e-9)
+    fitted_on = found.results["ts"].calibrator.fitted_on_
+    assert (fitted_on.kind, fitted_on.floor) == ("probabilities", probability_floor(PROBS[:200]))
+    assert found.floor == fitted_on.floor
+    assert found.class_names == ("a", "b", "c")
+    with pytest.raises(InputError, match="the columns must match the fit's, in their order"):
+        temperance.compare(frames[0], LABELS[:200], frames[1][["b", "a", "c"]], LABELS[200:], from_probs=True)
+    lines = "\n".join(python_lines(found, Snippets(), "ts"))
+    assert "fit(val_probs, val_labels, from_probs=True, classes=" in lines
+    assert "predict_proba(classifier_probs, from_probs=True)" in lines
 
 
 def test_a_file_without_the_kind_of_its_rows_takes_either(tmp_path):

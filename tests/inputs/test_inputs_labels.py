@@ -5,7 +5,8 @@ import pytest
 
 from temperance import InputError, TemperatureScaling, compare, make_calibrator, metrics
 from temperance.data import simulate
-from temperance.inputs.labels import check_classes, check_labels
+from temperance.inputs.labels import check_labels
+from temperance.inputs.names import check_classes
 
 TASK = simulate(n_rows=200, n_classes=3, random_state=1)
 NAMES = ["cat", "dog", "eel"]

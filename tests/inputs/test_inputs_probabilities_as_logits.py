@@ -1,4 +1,4 @@
-"""Probabilities given as logits: they are used, with one warning."""
+"""Probabilities given as logits: refused, unless they are few; these give one warning."""
 
 import warnings
 
@@ -8,17 +8,33 @@ import pytest
 from click.testing import CliRunner
 
 from temperance import InputError, TemperatureScaling, compare, logits_from_probs
+from temperance.cli.output import as_option
 from temperance.cli.program import cli
 from temperance.data import simulate
 from temperance.errors import InputWarning
 from temperance.inputs.probabilities import LowEnd
-from temperance.inputs.validation import warn_of_probabilities
+from temperance.inputs.validation import like_probabilities
 from temperance.study import find_tasks
 
 TASK = simulate(n_rows=200, n_classes=3, random_state=1)
 PROBS = TASK.probabilities
 SAID = "found rows of numbers from 0 to 1 that sum to 1, like probabilities"
 CAL = TemperatureScaling().fit(TASK.logits, TASK.labels)
+
+
+USES = {
+    "fit": lambda **said: TemperatureScaling().fit(PROBS, TASK.labels, **said),
+    "probs": lambda **said: CAL.predict_proba(PROBS, **said),
+    "transform": lambda **said: CAL.transform(PROBS, **said),
+    "T": lambda **said: CAL.temperature(PROBS, **said),
+    "predict": lambda **said: CAL.predict(PROBS, **said),
+    "adapt": lambda **said: CAL.adapt(PROBS, **said),
+    "automate": lambda **said: CAL.automate(PROBS, TASK.labels, max_error=0.5, **said),
+    "compare": lambda **said: compare(PROBS, TASK.labels, methods=["ts"], draws=5, **said),
+    "compare two": lambda **said: compare(
+        PROBS[:90], TASK.labels[:90], PROBS[90:], TASK.labels[90:], ["ts"], draws=5, **said
+    ),
+}
 
 
 def said(use):
@@ -30,48 +46,61 @@ def said(use):
     return [str(warning.message) for warning in found], [warning.filename for warning in found]
 
 
-@pytest.mark.parametrize(
-    "use",
-    [
-        lambda: TemperatureScaling().fit(PROBS, TASK.labels),
-        lambda: CAL.predict_proba(PROBS),
-        lambda: CAL.transform(PROBS),
-        lambda: CAL.temperature(PROBS),
-        lambda: CAL.predict(PROBS),
-        lambda: CAL.adapt(PROBS),
-        lambda: compare(PROBS, TASK.labels, methods=["ts"], draws=5),
-        lambda: compare(PROBS[:90], TASK.labels[:90], PROBS[90:], TASK.labels[90:], ["ts"], draws=5),
-        lambda: compare(TASK.logits[:90], TASK.labels[:90], PROBS[90:], TASK.labels[90:], ["ts"], draws=5),
-    ],
-    ids=["fit", "probs", "transform", "T", "predict", "adapt", "compare", "compare two", "compare test"],
-)
-def test_probabilities_as_logits_give_one_warning_at_the_line_of_the_call(use):
+@pytest.mark.parametrize("use", USES.values(), ids=USES.keys())
+def test_probabilities_as_logits_are_refused_with_a_remedy_that_works(use):
+    with pytest.raises(InputError, match=rf"{SAID}\. Pass from_probs=True or from_probs=False\."):
+        use()
+    for word in (True, False):
+        assert said(lambda word=word: use(from_probs=word))[0] == []
+
+
+def test_probabilities_among_the_test_rows_are_refused():
+    with pytest.raises(InputError, match=SAID):
+        compare(TASK.logits[:90], TASK.labels[:90], PROBS[90:], TASK.labels[90:], ["ts"], draws=5)
+
+
+@pytest.mark.parametrize("use", [lambda: CAL.predict_proba(PROBS[:5]), lambda: few_fitted()])
+def test_a_few_give_one_warning_at_the_line_of_the_call(use):
+    """They can be logits by chance."""
     messages, files = said(use)
     assert len(messages) == 1
     assert SAID in messages[0]
-    assert messages[0].endswith("If they are, pass logits_from_probs(...) of them.")
+    assert messages[0].endswith("If they are, pass from_probs=True.")
     assert files == [__file__]
+
+
+def few_fitted():
+    return TemperatureScaling().fit(PROBS[:8], TASK.labels[:8])
 
 
 def test_the_remedy_gives_no_warning_and_the_right_result():
     with warnings.catch_warnings():
         warnings.simplefilter("error", InputWarning)
         cal = TemperatureScaling().fit(logits_from_probs(PROBS), TASK.labels)
-    assert cal.temperature_ > 0
+    assert cal.temperature_ == TemperatureScaling().fit(PROBS, TASK.labels, from_probs=True).temperature_
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.float64])
 @pytest.mark.parametrize("n_rows", [5, len(PROBS)])
 def test_probabilities_of_any_precision_are_recognised(dtype, n_rows):
-    assert len(said(lambda: CAL.predict_proba(PROBS[:n_rows].astype(dtype)))[0]) == 1
+    with pytest.raises(InputError, match=SAID):
+        CAL.predict_proba(PROBS[:n_rows].astype(dtype))
 
 
-def test_binary_scores_within_the_unit_interval_are_recognised_if_there_are_enough():
-    scores = np.linspace(0, 1, 40)
-    messages, _ = said(lambda: TemperatureScaling().fit(scores, np.arange(40) % 2))
-    assert len(messages) == 1
-    assert "numbers that are all from 0 to 1" in messages[0]
-    assert said(lambda: TemperatureScaling().fit(scores[::4], np.arange(10) % 2))[0] == []
+def test_binary_scores_within_the_unit_interval_are_refused_by_a_fit_if_there_are_enough():
+    """Before, every row got 0.500."""
+    scores, labels = np.linspace(0, 1, 40), np.arange(40) % 2
+    with pytest.raises(InputError, match=r"numbers that are all from 0 to 1, .*from_probs=True or"):
+        TemperatureScaling().fit(scores, labels)
+    assert TemperatureScaling().fit(scores, labels, from_probs=False).n_rows_ == 40
+    assert said(lambda: TemperatureScaling().fit(scores[::4], labels[::4]))[0] == []
+
+
+def test_binary_scores_within_the_unit_interval_only_warn_where_a_calibrator_is_used():
+    """The rows of a batch can be those that are nearly undecided."""
+    two = simulate(n_rows=200, n_classes=2, random_state=1)
+    cal = TemperatureScaling().fit(two.logits, two.labels)
+    assert len(said(lambda: cal.predict_proba(np.linspace(0, 1, 40)))[0]) == 1
 
 
 @pytest.mark.parametrize(
@@ -88,7 +117,7 @@ def test_binary_scores_within_the_unit_interval_are_recognised_if_there_are_enou
     ids=["zeros", "halves", "one row is not", "logs", "masked", "one score", "none"],
 )
 def test_other_small_numbers_are_not_mistaken_for_probabilities(logits):
-    assert not warn_of_probabilities(logits)
+    assert not like_probabilities(logits)
 
 
 def test_only_the_first_rows_are_checked():
@@ -101,24 +130,26 @@ def test_only_the_first_rows_are_checked():
             return part
 
     many = np.tile(PROBS, (50, 1)).view(Counted)
-    with pytest.warns(InputWarning, match=SAID):
-        assert warn_of_probabilities(many)
+    assert like_probabilities(many)
     assert Counted.rows == 200
     Counted.rows = 0
-    assert not warn_of_probabilities((np.asarray(many) * 9).view(Counted))
+    assert not like_probabilities((np.asarray(many) * 9).view(Counted))
     assert Counted.rows == 1
 
 
 def test_tensors_with_gradients_are_checked_too(torch):
     held = torch.from_numpy(PROBS).requires_grad_()
-    assert len(said(lambda: CAL.predict_proba(held))[0]) == 1
-    assert len(said(lambda: CAL.predict_proba(held[None]))[0]) == 1
+    for rows in (held, held[None]):
+        with pytest.raises(InputError, match=SAID):
+            CAL.predict_proba(rows)
     assert said(lambda: CAL.predict_proba(torch.from_numpy(TASK.logits).requires_grad_()))[0] == []
 
 
-def test_a_fit_to_dask_arrays_warns_after_its_passes(da):
-    messages, _ = said(lambda: TemperatureScaling().fit(da.from_array(PROBS, chunks=(50, 3)), TASK.labels))
-    assert len(messages) == 1
+def test_a_fit_to_dask_arrays_refuses_them(da):
+    probs = da.from_array(PROBS, chunks=(50, 3))
+    with pytest.raises(InputError, match=SAID):
+        TemperatureScaling().fit(probs, TASK.labels)
+    assert said(lambda: TemperatureScaling().fit(probs, TASK.labels, from_probs=False))[0] == []
 
 
 @pytest.fixture
@@ -140,50 +171,54 @@ def files(tmp_path, monkeypatch):
         "compare val.npz -m ts",
     ],
 )
-def test_the_command_line_warns_once_and_names_its_option(files, command):
+def test_the_command_line_refuses_them_with_a_remedy_that_works(files, command):
     result = CliRunner().invoke(cli, command.split())
-    lines = [line for line in result.stderr.splitlines() if "like probabilities" in line]
-    assert lines == [
-        "warning: logits are unbounded scores; found rows of numbers from 0 to 1 that sum to 1, "
-        "like probabilities. Pass --input probs."
-    ]
-    assert result.exit_code == 0
+    assert result.exception.worded(as_option) == (
+        f"val.npz, logits: logits are unbounded scores; {SAID}. If they are, name the array probs. "
+        "If they are logits, say so. Pass --input logits."
+    )
+    result = CliRunner().invoke(cli, [*command.split(), "--input", "logits"])
+    assert (result.exit_code, "like probabilities" in result.stderr) == (0, False), result.stderr
+
+
+def test_a_few_rows_of_a_file_give_a_warning(files):
+    np.savez("few.npz", logits=PROBS[:8], labels=TASK.labels[:8])
+    for command in ("fit few.npz -m ts -o new.json", "apply cal.json few.npz -o probs.npz"):
+        result = CliRunner().invoke(cli, command.split())
+        assert result.exit_code == 0
+        lines = [line for line in result.stderr.splitlines() if "like probabilities" in line]
+        assert lines == [f"warning: logits are unbounded scores; {SAID}. Pass --input probs."]
 
 
 def test_from_probs_gives_no_warning(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.save("val.npy", PROBS)
     np.save("labels.npy", TASK.labels)
-    given = "--labels labels.npy -m ts -o new.json -f"
-    loud = CliRunner().invoke(cli, f"fit val.npy --input logits {given}".split())
-    quiet = CliRunner().invoke(cli, f"fit val.npy --input probs {given}".split())
-    assert "Pass --input probs." in loud.stderr
-    assert (quiet.exit_code, "like probabilities" in quiet.stderr) == (0, False)
+    for kind in ("logits", "probs"):  # a file without names has to be told
+        given = f"fit val.npy --input {kind} --labels labels.npy -m ts -o new.json -f"
+        quiet = CliRunner().invoke(cli, given.split())
+        assert (quiet.exit_code, "like probabilities" in quiet.stderr) == (0, False)
 
 
 def test_the_tasks_of_a_study_are_checked_when_they_are_found(tmp_path):
     arrays = {"labels_val": TASK.labels, "labels_test": TASK.labels}
     np.savez(tmp_path / "a.npz", logits_val=PROBS, logits_test=TASK.logits, **arrays)
-    with pytest.warns(InputWarning, match=SAID):
+    with pytest.raises(InputError, match=SAID + r".*say so\.$"):
         find_tasks([tmp_path])
 
 
 def test_invalid_rows_are_still_refused():
     broken = np.tile(PROBS, (2, 1))
     broken[-1, 0] = np.nan
-    with pytest.warns(InputWarning, match=SAID), pytest.raises(InputError, match="found NaN in 1 row"):
-        CAL.predict_proba(broken)
+    with pytest.raises(InputError, match="found NaN in 1 row"):
+        CAL.predict_proba(broken, from_probs=False)
 
 
 def test_two_decimals_are_recognised_in_enough_rows():
     rounded = PROBS.round(2)
-    assert warned_of(rounded)
-    assert not warned_of(rounded[3:4])  # a single row of numbers that do not sum to 1
-    assert not warned_of(PROBS + 0.02)
-
-
-def warned_of(values):
-    return bool(said(lambda: warn_of_probabilities(values))[0])
+    assert like_probabilities(rounded)
+    assert not like_probabilities(rounded[3:4])  # a single row of numbers that do not sum to 1
+    assert not like_probabilities(PROBS + 0.02)
 
 
 @pytest.mark.parametrize("n_rows", [1, 5, 40])

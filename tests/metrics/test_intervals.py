@@ -1,8 +1,11 @@
 """Intervals of means: of their level also for skewed rows, and never silently too narrow."""
 
+from dataclasses import astuple
+
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import softmax
 
 from temperance import metrics
 from temperance.metrics.intervals import (
@@ -11,6 +14,7 @@ from temperance.metrics.intervals import (
     proportion_interval,
     spread,
 )
+from temperance.metrics.predictions import check_rows
 
 
 def transformed(t, skewness):
@@ -148,14 +152,15 @@ def test_predictions_that_are_all_right_have_an_accuracy_below_1_in_their_interv
     assert 0.9 < found.low < 0.95
 
 
-def test_weights_that_go_with_being_right_count_as_they_do_in_resamples():
+def test_weights_that_go_with_being_right_count_at_most_as_effective_rows():
+    """The resamples do not know that weights need not tell whether a row is right; the interval must not."""
     rng = np.random.default_rng(6)
     values = np.repeat([1.0, 0.0], [140, 60])
     weight = np.where(values == 1, 1.0, 5.0)
     found = proportion_interval(values, weight, 0.95)
     counts = rng.multinomial(200, np.full(200, 1 / 200), size=10_000) * weight
     low, high = np.quantile(counts @ values / counts.sum(axis=1), [0.025, 0.975])
-    assert found.high - found.low == pytest.approx(high - low, rel=0.05)
+    assert high - low <= found.high - found.low <= 1.3 * (high - low)
 
 
 def test_a_pseudo_error_without_a_finite_cost_adds_nothing():
@@ -163,3 +168,61 @@ def test_a_pseudo_error_without_a_finite_cost_adds_nothing():
     chance = np.array([0.5, 0.5])
     with_infinite = spread(influence, share, (np.array([np.inf, 2.0]), chance))
     assert with_infinite == spread(influence, share, (np.array([0.0, 2.0]), chance))
+
+
+# ---- accuracy with weights, and few correct predictions
+
+
+def test_rounding_does_not_make_endless_rows_of_weights():
+    weights = np.random.default_rng(0).exponential(size=300)
+    found = proportion_interval(np.ones(300), weights, 0.95)
+    rows = weights.sum() ** 2 / (weights**2).sum()
+    equal = proportion_interval(np.ones(100), np.ones(100), 0.95)
+    assert found.value == found.high == 1
+    assert 1 - found.low == pytest.approx((1 - equal.low) * 100 / rows, rel=0.05)
+
+
+def test_an_error_of_a_small_weight_does_not_show_that_all_are_small():
+    correct, weights = np.ones(20), np.ones(20)
+    correct[0], weights[0] = 0, 0.001
+    found = proportion_interval(correct, weights, 0.95)
+    without = proportion_interval(np.ones(19), np.ones(19), 0.95)
+    assert found.low == pytest.approx(without.low, abs=0.02)
+    assert without.low < 0.9
+
+
+def test_equal_weights_give_the_interval_of_rows():
+    correct = (np.arange(50) % 7 > 0).astype(float)
+    found, scaled = (proportion_interval(correct, np.full(50, weight), 0.9) for weight in (1.0, 0.37))
+    assert astuple(scaled) == pytest.approx(astuple(found), rel=1e-12)
+
+
+@pytest.mark.parametrize("accuracy", [0.05, 0.8, 0.95, 0.99, 0.998])
+@pytest.mark.parametrize("kind", ["exponential", "lognormal", "a few are twenty times as large"])
+@pytest.mark.parametrize("n_rows", [30, 100])
+def test_the_accuracy_of_weighted_rows_is_covered(accuracy, kind, n_rows):
+    rng, covered = np.random.default_rng(0), 0
+    for _ in range(200):
+        weights = {
+            "exponential": rng.exponential(size=n_rows),
+            "lognormal": np.exp(rng.normal(size=n_rows)),
+            "a few are twenty times as large": np.where(rng.uniform(size=n_rows) < 0.1, 20.0, 1.0),
+        }[kind]
+        found = proportion_interval((rng.uniform(size=n_rows) < accuracy).astype(float), weights, 0.95)
+        covered += found.low <= accuracy <= found.high
+    assert covered >= 180  # 95% of 200, minus four standard errors
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "spread", "n_rows"), [(100, 0.6, 30), (100, 0.4, 100), (500, 0.8, 100)]
+)
+def test_a_calibrated_classifier_that_is_seldom_correct_is_not_overconfident(n_classes, spread, n_rows):
+    rng, above, covered = np.random.default_rng(1), 0, 0
+    for _ in range(200):
+        probs = softmax(spread * rng.normal(size=(n_rows, n_classes)), axis=1)
+        labels = (probs.cumsum(axis=1) < rng.uniform(size=(n_rows, 1))).sum(axis=1)
+        found = check_rows(probs, np.minimum(labels, n_classes - 1)).gap(0.95)
+        above += found.low > 0
+        covered += found.low <= 0 <= found.high
+    assert above <= 10
+    assert covered >= 180

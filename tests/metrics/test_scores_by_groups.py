@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from temperance import InputError, metrics
+from temperance.errors import InputWarning
 from temperance.metrics import METRICS
 from temperance.metrics.evaluation import Scorer
 from temperance.metrics.intervals import Units, mean_interval, proportion_interval, spread
@@ -51,7 +52,14 @@ def test_copies_of_rows_in_one_group_count_once(copies, simulate):
     once = metrics.evaluate(probs, labels, draws=100)
     groups = np.repeat(np.arange(150), copies)
     often = metrics.evaluate(np.repeat(probs, copies, 0), np.repeat(labels, copies), groups=groups, draws=100)
-    ignored = metrics.evaluate(np.repeat(probs, copies, 0), np.repeat(labels, copies), draws=100)
+    alone = np.arange(150 * copies)
+    ignored = metrics.evaluate(
+        np.repeat(probs, copies, 0), np.repeat(labels, copies), groups=alone, draws=100
+    )
+    with pytest.warns(InputWarning, match=f"found 150 different rows among {150 * copies:,}"):
+        found = metrics.evaluate(np.repeat(probs, copies, 0), np.repeat(labels, copies), draws=100)
+    assert found.n_groups == 150
+    assert dict(found) == dict(often)
     for name, metric in METRICS.items():
         np.testing.assert_allclose(
             numbers(often, name), numbers(once, name), rtol=1e-6, atol=1e-8, err_msg=name

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from onnx_models import serve, session
 
-from temperance import TemperatureScaling
+from temperance import TemperatureScaling, make_calibrator
 from temperance.data import simulate
 from temperance.errors import InputError
 
@@ -163,3 +163,17 @@ def test_the_axis_of_the_fit_is_the_default_and_others_are_refused(tmp_path):
         options.to_onnx(tmp_path / "other.onnx", dim=1)
     with pytest.raises(InputError, match="dim is for a calibrator alone"):
         cal.to_onnx(tmp_path / "other.onnx", dim=1, model=tmp_path / "cal.onnx")
+
+
+@pytest.mark.parametrize("key", ["bayes", "bayes-bias"])
+def test_classes_that_tie_in_float32_are_those_of_float32_rows(key, tmp_path):
+    """As votes of a forest do, whose sums differ in the last digit; docs/onnx.md says so."""
+    task = simulate(n_rows=2000, n_classes=3, class_spread=1.0, random_state=3)
+    cal = make_calibrator(key).fit(task.logits, task.labels)
+    rows = np.array([[1.0, 1.0 + 1e-12, 0.0], [0.5, -1.0, 0.5 + 1e-12]])
+    tied = rows.astype(np.float32)
+    for dtype, wanted in (("float32", cal.predict_proba(tied)), ("float64", cal.predict_proba(rows))):
+        cal.to_onnx(tmp_path / "cal.onnx", dtype=dtype, overwrite=True)
+        found = serve(tmp_path / "cal.onnx", rows.astype(dtype))
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5)
+    assert np.abs(cal.predict_proba(tied) - cal.predict_proba(rows)).max() > 1e-3

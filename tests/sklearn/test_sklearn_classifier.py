@@ -37,6 +37,7 @@ from temperance import (
     TemperatureScaling,
     make_calibrator,
 )
+from temperance.errors import InputWarning
 
 
 class PairwiseScores(SVC):
@@ -296,7 +297,10 @@ def test_a_weight_of_two_is_the_row_twice_in_the_calibration(data):
     weights = np.random.default_rng(0).integers(0, 3, 400)
     fitted = LogisticRegression(C=100).fit(X[:30], y[:30])
     weighted = CalibratedClassifier(fitted, "hts", cv="prefit").fit(X, y, weights)
-    repeated = CalibratedClassifier(fitted, "hts", cv="prefit").fit(X.repeat(weights, 0), y.repeat(weights))
+    with pytest.warns(InputWarning, match="found 279 different rows among"):
+        repeated = CalibratedClassifier(fitted, "hts", cv="prefit").fit(
+            X.repeat(weights, 0), y.repeat(weights)
+        )
     np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), rtol=1e-5)
 
 

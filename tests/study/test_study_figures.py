@@ -20,7 +20,7 @@ from temperance.calibrators.external_methods import find_methods
 from temperance.calibrators.hnlts import log_normalised_entropy
 from temperance.core.logit_rows import LogitRows
 from temperance.display import TemperatureDisplay
-from temperance.display.chart import Intervals
+from temperance.display.chart import Intervals, shorten
 from temperance.study import Results, figures, find_tasks, task_figures
 from temperance.study import results as study_results
 from temperance.study.comparisons import rank_methods
@@ -175,7 +175,19 @@ def test_an_average_is_the_mean_over_tasks_of_means_over_draws_relative_to_ts(re
 def test_a_data_set_with_three_tasks_has_a_panel_of_its_own(results, monkeypatch):
     monkeypatch.setattr(study_results, "MIN_TASKS", 2)
     panels = averages(results, "ece")
-    assert [(panel.title, panel.tasks) for panel in panels] == [("cats", 2), ("other", 1)]
+    assert [panel.tasks for panel in panels] == [2, 1]
+    single = next(task.dataset for task in results.tasks if task.dataset != "cats")
+    assert [panel.title for panel in panels] == ["cats", single]
+
+
+def test_a_data_set_that_is_alone_has_its_own_name(made):
+    scores = {"ts": 1.0, "hts": 0.9}
+    names = [f"CIFAR-10__{i}" for i in range(3)]
+
+    def titles(*more):
+        return [panel.title for panel in averages(made(dict.fromkeys([*names, *more], scores)), "nll")]
+
+    assert titles("CIFAR-100__a", "CIFAR-100__b") == ["CIFAR-10", "CIFAR-100"]
 
 
 def test_a_method_without_a_result_on_a_task_has_no_mean(results):
@@ -240,6 +252,24 @@ def test_no_text_is_cut_off_and_the_caption_describes_the_figure(name, results):
         assert "of ranks" in figure.get_supxlabel()
     else:
         assert len(figure.legends[0].get_texts()) >= 2
+
+
+@pytest.mark.parametrize("own", ["a_method_of_mine", "my_package:TheVeryLongNameOfMyOwnCalibrator"])
+@pytest.mark.parametrize("name", ["avg_NLL", "cd_NLL"])
+def test_the_name_of_an_own_method_is_not_cut_off(name, own, made):
+    scores = {"none": 1.2, "ts": 1.0, "hts": 0.9, own: 0.8}
+    tasks = [f"data{i}__model" for i in range(6)]
+    with style.context(["default", figures._STYLE]):
+        figure = draw_figure(made(dict.fromkeys(tasks, scores)), name)
+        figure.draw_without_rendering()
+        box = figure.get_tightbbox()
+    width, height = figure.get_size_inches()
+    assert min(box.x0, box.y0) >= 0
+    assert (box.x1 <= width, box.y1 <= height) == (True, True)
+    ax = figure.axes[0]
+    shown = " ".join(text.get_text() for text in (*ax.texts, *ax.get_xticklabels()))
+    assert shorten(method_style(own).label, figures.MAX_LABEL) in shown
+    assert ax.get_position().height * height > 1.0
 
 
 @pytest.mark.parametrize("name", ["h_PTS", "avg_ECE"])

@@ -3,12 +3,13 @@
 import csv
 import math
 from importlib import resources
+from pathlib import Path
 
 import pytest
 
 from temperance import InputError
 from temperance.calibrators.registry import UNCALIBRATED
-from temperance.study.paper import METRICS, PAPER_COLUMN, SIZES, PaperTask, paper_figures, recognise
+from temperance.study.paper import METRICS, PAPER_COLUMN, SIZES, WHOLE, PaperTask, paper_figures, recognise
 from temperance.study.protocol import METHODS
 
 RESNET = PaperTask("CIFAR-10", "ResNet 50")
@@ -22,8 +23,8 @@ def rows():
 
 def test_every_size_and_metric_has_the_fifteen_tasks_once(rows):
     names = [(row["n"], row["metric"], row["dataset"], row["model"]) for row in rows]
-    assert len(set(names)) == len(names) == len(SIZES) * len(METRICS) * 15
-    assert {(int(n), metric) for n, metric, *_ in names} == {(n, m) for n in SIZES for m in METRICS}
+    assert len(set(names)) == len(names) == 5 * len(METRICS) * 15
+    assert {(int(n), metric) for n, metric, *_ in names} == {(n, m) for n in (*SIZES, WHOLE) for m in METRICS}
 
 
 def test_a_figure_is_the_printed_one_and_an_ece_is_a_fraction():
@@ -31,6 +32,22 @@ def test_a_figure_is_the_printed_one_and_an_ece_is_a_fraction():
     assert paper_figures(RESNET, 200, "nll")["ts"] == 0.4489
     assert paper_figures(RESNET, 200, "ece")["ts"] == 0.0269
     assert paper_figures(RESNET, 5000, "brier")["hnlts"] == 0.2014
+
+
+def test_the_papers_own_size_has_figures_of_its_own():
+    for n, figures in ((5000, (0.017, 0.0553, 0.0214)), (10_000, (0.0166, 0.0661, 0.0212))):
+        found = paper_figures(RESNET, n, "ece")
+        assert (found["pts"], found["pts-ece"], found["hnlts"]) == figures
+    with pytest.raises(InputError, match="one of the paper's, 200, 500, 1000, 5000, 10000; found 2000"):
+        paper_figures(RESNET, 2000, "ece")
+
+
+def test_the_page_prints_the_columns_for_the_rows_that_it_names():
+    page = (Path(__file__).resolve().parents[2] / "docs/benchmarks/paper.md").read_text("utf-8")
+    for label, key in (("HnLTS", "hnlts"), ("PTS", "pts"), ("PTS (ECE loss)", "pts-ece"), ("HTS", "hts")):
+        cells = next(line for line in page.splitlines() if line.startswith(f"| {label} | ")).split(" | ")
+        printed = [float(cells[2]) / 100, float(cells[4]), float(cells[6].rstrip(" |"))]
+        assert printed == pytest.approx([paper_figures(RESNET, 5000, m)[key] for m in METRICS]), label
 
 
 def test_the_infinite_number_of_the_paper_is_kept():

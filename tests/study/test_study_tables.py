@@ -162,7 +162,7 @@ def test_a_method_is_shown_if_it_has_results_with_this_many_rows(made):
         ({"methods": ["nonsense"]}, "found 'nonsense'"),
         ({"metric": "accuracy"}, "metric must be one of"),
         ({"n": 31}, "number of rows must be one of 30, 400; found 31"),
-        ({"paper": True}, "one of the paper's, 200, 500, 1000, 5000; found 30"),
+        ({"paper": True}, "one of the paper's, 200, 500, 1000, 5000, 10000; found 30"),
     ],
 )
 def test_a_missing_item_is_refused(results, options, words):

@@ -24,7 +24,7 @@ from sklearn.utils import TransformerTags
 from sklearn.utils._set_output import ADAPTERS_MANAGER, _get_output_config
 
 from temperance import loaders
-from temperance.calibrators.fit_record import is_fitted_on, record_fit
+from temperance.calibrators.fit_record import record_fit, warn_if_fitted_on
 from temperance.calibrators.label_shift import adapt_to_priors, adapt_to_rows, describe_adaptation
 from temperance.calibrators.registry import key_of
 from temperance.core.arrays import AnyArray, Vector
@@ -32,7 +32,7 @@ from temperance.core.blocks import number_of_threads
 from temperance.core.design_effect import number_groups
 from temperance.core.objective import FitData
 from temperance.core.solution import Solution
-from temperance.errors import InputError, InputWarning, Remedy, warn_user
+from temperance.errors import InputError, Remedy, warn_user
 from temperance.formulas.automation import Automation, decide
 from temperance.formulas.fit_record import Baseline, FittedOn
 from temperance.formulas.model import (
@@ -45,17 +45,18 @@ from temperance.formulas.model import (
     axis_of_classes,
     logits_for,
 )
-from temperance.inputs.containers import (
-    as_numpy,
-    check_column_names,
+from temperance.inputs.containers import as_numpy, framework_of, open_labelled
+from temperance.inputs.labels import check_label_counts
+from temperance.inputs.names import (
+    check_class,
+    check_columns_of,
+    choose_columns,
     column_names,
-    framework_of,
     names_of,
-    open_labelled,
+    text_headers,
 )
-from temperance.inputs.labels import check_class
 from temperance.inputs.probabilities import logits_from_probs, probability_floor
-from temperance.inputs.validation import check_choice, warn_of_probabilities
+from temperance.inputs.validation import check_are_logits, check_choice
 
 QUANTILES = np.array([0.05, 0.5, 0.95])
 """Quantile levels at which the temperatures of a fit are kept."""
@@ -72,6 +73,14 @@ def model_of(fitted: Any) -> Model:
             "fitted one with temperance.load(path)."
         )
     return model
+
+
+def check_headers(fitted: Any, logits: Any) -> None:
+    """Raise if a data frame has other columns than the logits of the fit; positions have no meaning."""
+    model, of_fit, found = model_of(fitted), getattr(fitted, "feature_names_in_", None), text_headers(logits)
+    is_same = found is not None and of_fit is not None and np.array_equal(found, of_fit)
+    if not model.of_positions and not is_same:
+        check_columns_of(logits, model.record.class_names, model.n_classes)
 
 
 def fitted(place: str) -> Any:
@@ -174,7 +183,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         classes: Sequence[str] | Sequence[int] | None = None,
         dim: int = -1,
         ignore_index: int | None = None,
-        from_probs: bool = False,
+        from_probs: bool | None = None,
         renormalise: bool = False,
         positions: bool = False,
         positive: int | str | None = None,
@@ -197,15 +206,17 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
             rows by what they tell about new groups. Logits with more axes have groups without this: the
             entries of their first axis.
         classes : sequence of str or int, optional
-            The names of the columns, in their order.
+            The names of the columns, in their order. Of a data frame with such columns, these are used, in
+            this order.
         dim : int
             The axis of the classes: 1 for the (N, K, H, W) logits of pixels.
         ignore_index : int, optional
             Rows with this label are left out.
-        from_probs : bool
+        from_probs : bool, optional
             Whether `logits` are probabilities, (N, K) or (N,), whose logarithms are calibrated. Then
             `predict_proba(probs, from_probs=True)` and the other methods take probabilities too, raise small
-            ones to the same floor (`probability_floor`), and refuse them as logits.
+            ones to the same floor (`probability_floor`), and refuse them as logits. By default they are
+            logits, and raise an error if they look like probabilities; with False, they are logits for sure.
         renormalise : bool
             With `from_probs`: whether each row, here and later, is divided by its sum. For probabilities that
             were rounded, percentages or votes.
@@ -241,7 +252,8 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         """
         self._check_options()
         number_of_threads()  # raises if the environment variable is not valid
-        names, rows, floor = column_names(logits), logits, None
+        given = rows = choose_columns(logits, classes)
+        floor, headers = None, text_headers(given)
         if renormalise and not from_probs:
             raise InputError(
                 "renormalise is for probabilities; found logits.", remedy=Remedy("from_probs", (True,))
@@ -249,9 +261,9 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         if positions and positive is not None:
             raise InputError("positive is for classes; found positions=True. Leave one of them out.")
         if from_probs:
-            floor = probability_floor(logits, renormalise=renormalise)
-            rows = logits_from_probs(logits, floor, renormalise=renormalise)
-            classes = names.tolist() if classes is None and names is not None else classes
+            floor = probability_floor(given, renormalise=renormalise)
+            rows = logits_from_probs(given, floor, renormalise=renormalise)
+            classes = column_names(given) if classes is None else classes
         data, class_names, at = _open_rows(
             rows, labels, sample_weight, groups, classes, dim, ignore_index, from_probs
         )
@@ -263,17 +275,23 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
             renormalised=renormalise or None,
         )
         data.positions = positions
+        if data.in_memory and not positions:  # of a Dask collection, the record of the fit counts the labels
+            assert data.rows.labels is not None  # rows of a fit
+            counts = np.bincount(data.rows.labels, data.weights, data.n_classes)
+            check_label_counts("fit", counts, class_names)
         column = None if positive is None else check_class("positive", positive, class_names, data.n_classes)
         for name in list(vars(self)):
             if name.endswith("_"):
                 delattr(self, name)  # of an earlier fit
-        model = record_fit(self._fit(data), data, fitted_on, None if positions else class_names, column)
+        as_logits = from_probs is None and not data.in_memory  # in memory, this was checked before the fit
+        names_of_fit = None if positions else class_names
+        model = record_fit(self._fit(data), data, fitted_on, names_of_fit, column, check=as_logits)
         # Later steps can read the rows again. The solver's own numbers are in the formula, and not in a file.
         solution = replace(model.solution, passes=data.passes, parameters=np.empty(0), covariance=None)
         self.model_ = replace(model, solution=solution)
         self.n_features_in_ = data.n_classes
-        if names is not None and not positions:
-            self.feature_names_in_ = names
+        if headers is not None and not positions:
+            self.feature_names_in_ = headers
         if not solution.converged:
             message = (
                 f"{type(self).__name__} did not converge: {solution.message}. The result can be used; a "
@@ -368,19 +386,8 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         model = model_of(self)
         if are_plain_rows(model, logits, dim, from_probs):
             return apply_to_rows(model, method, logits)
-        self._check_names(logits)
+        check_headers(self, logits)
         return apply(model, method, logits, dim, from_probs)
-
-    def _check_names(self, logits: Any) -> None:
-        """Raise if a data frame has other columns than the logits of the fit."""
-        names = getattr(self, "feature_names_in_", None)
-        if names is None:
-            # A file keeps the names of the classes, which can differ from the names of the columns.
-            names = getattr(self, "class_names_", None)
-            columns = column_names(logits)
-            if columns is None or names is None or not {*names} & {*columns}:
-                return
-        check_column_names(names, logits)
 
     # scikit-learn's own wrapper of `transform` supports neither tensors nor the keyword `logits`, so only its
     # table adapters are used.
@@ -461,7 +468,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
                 "are not classes. Use it as it is."
             )
         if logits is not None:
-            self._check_names(logits)
+            check_headers(self, logits)
         adapted.model_ = (
             adapt_to_rows(model, logits, from_probs) if priors is None else adapt_to_priors(model, priors)
         )
@@ -520,13 +527,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         rows, _ = logits_for(model, logits, from_probs)
         dim = axis_of_classes(model, dim, rows)
         opened = open_labelled(rows, labels, classes=names, dim=dim, ignore_index=ignore_index)
-        if is_fitted_on(model, FitData(opened.checked(), None)):
-            warn_user(
-                InputWarning(
-                    "automate needs rows that the fit has not seen; found the rows of the fit.",
-                    "The promise would be too good: pass other rows.",
-                )
-            )
+        warn_if_fitted_on(model, opened.checked(), "automate", "The promise would be too good")
         rule: Automation = loaders.load("automate")(
             probs,
             labels,
@@ -676,7 +677,8 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
 
         With output="probabilities" it is `predict_proba`, which is the default of `to_onnx` and `temperance
         export`.
-        `dim` is the axis of the classes: 1 for the (N, K, H, W) logits of pixels; by default the fit's.
+        `dim` is the axis of the classes: 1 for the (N, K, H, W) logits of pixels; by default the fit's. A
+        calibrator of probabilities gives a module that takes these.
         """
         model = model_of(self)
         try:
@@ -700,7 +702,8 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
     ) -> None:
         """Write `predict_proba` as an ONNX model, or a classifier with it at its end.
 
-        Alone, it takes `logits` (batch, K) and gives `probabilities` (batch, K), both of type `dtype`. With
+        Alone, it takes `logits` (batch, K) and gives `probabilities` (batch, K), both of type `dtype`; fitted
+        on probabilities, it takes `probabilities` and gives `calibrated_probabilities`. With
         dim=1, the default if the fit had it, both are (batch, K, H, W). With output="logits" it gives
         `calibrated_logits`, as `transform`. Given the file of a classifier, `model`,
         it calibrates the logits in its `classifier_output`, which `probabilities` replace: see
@@ -739,17 +742,17 @@ def _open_rows(
     classes: Any,
     dim: int,
     ignore_index: int | None,
-    from_probs: bool,
+    from_probs: bool | None,
 ) -> tuple[FitData, tuple[str, ...] | None, int | None]:
     """Return the rows of a fit, the names of their classes if any, and their axis if it is not the last."""
     if framework_of(logits) != "dask":
         opened = open_labelled(
             logits, labels, sample_weight, classes=classes, dim=dim, ignore_index=ignore_index, groups=groups
-        )
-        if not from_probs:
-            warn_of_probabilities(opened.logits)
+        ).examined()
+        if from_probs is None:
+            check_are_logits(opened.logits)
         together = None if opened.groups is None else number_groups(opened.groups)
-        if opened.n_groups == len(opened):
+        if together is not None and opened.n_groups == len(opened):
             together = None  # each row is a group of its own
         return FitData(opened.checked(), opened.weights, together), opened.class_names, opened.dim
     if groups is not None:

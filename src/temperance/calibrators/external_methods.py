@@ -105,9 +105,13 @@ def fit(
     groups: Any = None,
     positive: int | None = None,
 ) -> Any:
-    """Fit a calibrator of any kind; weights, groups and the others go to a fit that takes them."""
+    """Fit a calibrator of any kind; weights, groups and the others go to a fit that takes them.
+
+    The logits are known to be such: a caller has checked them, or computed them from probabilities.
+    """
     given = {
-        "sample_weight": weights, "positions": positions or None, "groups": groups, "positive": positive
+        "sample_weight": weights, "positions": positions or None, "groups": groups, "positive": positive,
+        "from_probs": False,
     }  # fmt: skip
     calibrator.fit(
         logits,

@@ -14,6 +14,7 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from temperance import __version__
 from temperance.core.arrays import AnyArray, Floats, Indices, Matrix, Vector
@@ -22,15 +23,18 @@ from temperance.core.design_effect import effective_rows
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import FitData, Samples
 from temperance.core.quantiles import SLACK
+from temperance.errors import InputWarning, warn_user
 from temperance.files import utc_now
 from temperance.formulas.fit_record import BASELINE_SHARES, Baseline, FitRecord, FittedOn, class_groups
 from temperance.formulas.model import Model
-from temperance.inputs.validation import warn_of_probabilities
+from temperance.inputs.labels import check_label_counts
+from temperance.inputs.validation import check_are_logits
 
 # Rows that the digest and the baseline are computed from, and how many logits they have at most.
 HASHED_ROWS, HASHED_LOGITS = 4096, 1 << 18
 BASELINE_ROWS, MIN_BASELINE_ROWS, BASELINE_LOGITS = 4096, 1024, 1 << 20
 EVALUATED_LOGITS = 1 << 18  # at a time: three arrays of 2 MB in float64
+MIN_OTHERS, CHANCE = 20, 1.645  # labels of other classes than the first; of a normal number, its 95% quantile
 TIE = 1e-6  # relative: what rounding moves a probability by
 
 
@@ -40,20 +44,29 @@ def record_fit(
     fitted_on: FittedOn,
     class_names: tuple[str, ...] | None,
     positive: int | None,
+    *,
+    check: bool,
 ) -> Model:
-    """Return the model of a fit with the record of the rows it was fitted to."""
+    """Return the model of a fit with the record of the rows it was fitted to.
+
+    `check`: whether to raise if its logits look like probabilities.
+    """
     described = min(BASELINE_ROWS, max(MIN_BASELINE_ROWS, BASELINE_LOGITS // data.n_classes))
     samples: Samples = [
         (_hash_step(data), _labelled),
         (-(-data.n_rows // described), partial(_evaluate, model)),
     ]
     (counts, class_counts), ((labels, logits), predictions) = data.survey(_label_counts, samples)
+    if check:
+        check_are_logits(logits)
     if not data.in_memory:  # in memory, this was checked before the fit
-        warn_of_probabilities(logits)
+        check_label_counts("fit", class_counts, class_names)
+    if not data.positions and not _agree(labels, logits):
+        fact = "The labels agree with the logits no better than chance:"
+        warn_user(InputWarning(fact, "check that labels and columns match, and labels and rows."))
     groups = class_groups(class_counts)
     baseline = _baseline(data.n_classes, *predictions)
-    if baseline is not None:
-        baseline = _with_means(baseline, groups, *data.total(partial(_class_sums, model, groups)))
+    baseline = _with_means(baseline, groups, *data.total(partial(_class_sums, model, groups)))
     n_groups, design_effect = None, None
     if data.groups is not None:
         confidence, _, _, right, weights = data.total(partial(_evaluate, model))
@@ -61,9 +74,8 @@ def record_fit(
         independent = effective_rows(gap, weights, data.groups)
         design_effect = effective_rows(gap, weights) / independent
         at = sampled_rows(samples[1][0], data.n_rows)
-        if baseline is not None:
-            in_groups = effective_rows(gap[at], weights[at], data.groups[at])
-            baseline = replace(baseline, effective_rows=in_groups, fit_rows=independent)
+        in_groups = effective_rows(gap[at], weights[at], data.groups[at])
+        baseline = replace(baseline, effective_rows=in_groups, fit_rows=independent)
     record = FitRecord(
         class_names=class_names,
         positive=positive,
@@ -78,10 +90,30 @@ def record_fit(
     )
 
 
-def is_fitted_on(model: Model, data: FitData) -> bool:
-    """Say whether a model was fitted to these very rows, as far as the digest tells."""
+def _agree(labels: AnyArray, logits: Matrix) -> bool:
+    """Say whether probabilities are higher for the labels than for permuted ones, or rows are too few.
+
+    The sum over rows of p_y - sum_k f_k p_k, with p less its mean and f the frequencies of the labels, is
+    about normal with mean 0 where labels are permuted.
+    """
+    n_rows, n_classes = logits.shape
+    counts = np.bincount(labels, minlength=n_classes)
+    if n_rows - counts.max() < MIN_OTHERS:
+        return True
+    with np.errstate(invalid="ignore", over="ignore"):
+        probs = softmax(logits, axis=1)
+    centred = probs - probs.mean(axis=0)
+    excess = centred[np.arange(n_rows), labels] - centred @ (counts / n_rows)
+    return not float(excess.sum()) < CHANCE * float(np.sqrt(excess @ excess))
+
+
+def warn_if_fitted_on(model: Model, rows: LogitRows, command: str, consequence: str) -> None:
+    """Warn if a model was fitted to these very rows, as far as the digest tells."""
+    data = FitData(rows)
     (counts, _), ((labels, logits),) = data.survey(_label_counts, [(_hash_step(data), _labelled)])
-    return model.record.data_hash == _digest(data, counts, labels, logits)
+    if model.record.data_hash == _digest(data, counts, labels, logits):
+        fact = f"{command} needs rows that the fit has not seen; found the rows of the fit."
+        warn_user(InputWarning(fact, f"{consequence}: pass other rows."))
 
 
 def _hash_step(data: FitData) -> int:
@@ -145,7 +177,7 @@ def _class_sums(
     """Return sums over rows: by class, by label and group of classes, and of the rows themselves.
 
     By class, (3, K): weights by label, p, and p (1 - p). By label, (2, G, G): p and p^2 of each group.
-    Of the rows: squared weights; confidence and the rest; whether the predicted class is correct or wrong.
+    Of the rows: squared weights, confidence and the rest, and if the predicted class is correct or wrong.
     """
     weight = np.ones(rows.n_rows) if weights is None else weights
     one_hot = np.eye(groups.max() + 1)[groups]
@@ -193,14 +225,8 @@ def ends_of_ties(quantiles: Vector, largest: float = np.inf) -> Vector:
 
 def _baseline(
     n_classes: int, confidence: Vector, entropy: Vector, predicted: AnyArray, right: AnyArray, weights: Vector
-) -> Baseline | None:
-    """Summarise the predictions of the sampled rows; None if none of them has weight."""
-    counted = weights > 0
-    if not counted.any():
-        return None
-    if not counted.all():
-        columns = (column[counted] for column in (confidence, entropy, predicted, right, weights))
-        confidence, entropy, predicted, right, weights = columns
+) -> Baseline:
+    """Summarise the predictions of the sampled rows."""
     share = weights / weights.max()  # whose squares neither overflow nor vanish
     numbers = np.stack([confidence, entropy, right.astype(np.float64)])
     # Rounding must not take the mean of ones above 1.

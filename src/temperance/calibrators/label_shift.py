@@ -45,6 +45,7 @@ def adapt_to_rows(model: Model, logits: Any, from_probs: bool | None = None) -> 
         raise InputError("adapt needs unlabelled rows, and there are none. Pass the logits of some.")
     expected = _expected_frequencies(model, fitted)
     estimate = _relative_to(fitted, expected, estimate_frequencies(rows, expected))
+    _warn_of_unknown(fitted)
     _warn(estimate, fitted, rows.n_rows)
     return _adapted(model, fitted, estimate.frequencies, estimate.standard_errors, rows.n_rows)
 
@@ -53,12 +54,7 @@ def adapt_to_priors(model: Model, priors: Any) -> Model:
     """Return the model for rows with these class frequencies."""
     fitted = frequencies_at_fit(model)
     given, known = check_priors(as_numpy(priors), model.n_classes), fitted.is_known
-    if not known.all():
-        message = (
-            f"{_named(np.flatnonzero(~known))} had fewer than {MIN_COUNT:.0f} labels at fit, so adapt "
-            "cannot know the frequency there and leaves it unchanged. Fit again with more such labels."
-        )
-        warn_user(UserWarning(message))
+    _warn_of_unknown(fitted)
     frequencies = fitted.frequencies.copy()
     frequencies[known] = given[known] * (fitted.frequencies[known].sum() / given[known].sum())
     return _adapted(model, fitted, frequencies, None, None)
@@ -79,7 +75,7 @@ def _expected_frequencies(model: Model, fitted: LabelFrequencies) -> LabelFreque
 
     With a class bias, these are the label frequencies. Without, they are the mean probabilities: otherwise a
     class whose probabilities are too high everywhere would look like a shift. If they are
-    those of a sample with few rows per class, the labels of all rows are the better estimate.
+    the ones of a sample with few rows per class, the labels of all rows are the better estimate.
     """
     baseline = model.record.baseline
     if not model.formula.keeps_class or baseline is None or baseline.mean_probabilities is None:
@@ -140,6 +136,16 @@ def _adapted(
         automation=None,  # its promise was about the probabilities before
         record=replace(model.record, unknown_fields=still_true),
     )
+
+
+def _warn_of_unknown(fitted: LabelFrequencies) -> None:
+    if not fitted.is_known.all():
+        unknown = _named(np.flatnonzero(~fitted.is_known))
+        message = (
+            f"{unknown} had fewer than {MIN_COUNT:.0f} labels at fit, so adapt cannot know the frequency "
+            "there and leaves it unchanged. Fit again with more such labels."
+        )
+        warn_user(UserWarning(message))
 
 
 def _warn(estimate: FrequencyEstimate, fitted: LabelFrequencies, n_rows: int) -> None:

@@ -71,7 +71,7 @@ def adapt(
         else:
             logits = opened.logits()
             with opened.stored.naming_file():
-                adapted = fitted.adapt(logits, from_probs=False if opened.kind == "probs" else None)
+                adapted = fitted.adapt(logits, from_probs=opened.from_probs)
     adapted.save(out, overwrite=force)
     changes = frequency_changes(adapted.model_)
     if opened is not None:

@@ -52,7 +52,7 @@ def apply(
     from temperance.calibrators.registry import key_of
     from temperance.data.formats.columns import LABEL_NAMES
     from temperance.data.writer import DECISION, check_output, open_writer
-    from temperance.inputs.labels import class_in_words
+    from temperance.inputs.names import class_in_words
     from temperance.metrics.predictions import judged_class
     from temperance.streaming import in_shape_of_file, predict_file, probability_dtype
 

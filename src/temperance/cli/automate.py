@@ -32,7 +32,7 @@ temperance.serving.load(path).decide then gives the class of each row, or -1,
 ask a person; `temperance apply` has a column of decisions. Without a
 threshold, nothing is written, and the exit code is 1. With two classes, a
 rule that a constant answer replaces, or that decides most rows of a class
-against it, is refused, with the exit code 2.
+against it, ends with the exit code 2.
 """
 
 
@@ -71,15 +71,13 @@ def automate(
 
     fitted = load(calibrator)
     opened = open_for_calibrator(rows, reading, fitted, output, need_labels=True)
-    names = getattr(fitted, "class_names_", ())
-    column = int(positive) if positive and positive.isdecimal() and positive not in names else positive
     with output.progress("Testing thresholds"):
         logits, labels = opened.logits(), labels_for(fitted, opened)
         assert labels is not None  # they are required here
         with opened.stored.naming_file():
             automated = fitted.automate(
-                logits, labels, positive=column, groups=opened.groups_of(1),
-                from_probs=False if opened.kind == "probs" else None, **promise,
+                logits, labels, positive=positive, groups=opened.groups_of(1),
+                from_probs=opened.from_probs, **promise,
             )  # fmt: skip
     rule = automated.automation_
     saves = out is not None and rule.threshold is not None

@@ -98,8 +98,8 @@ def check(
         with opened.stored.naming_file():
             found = monitoring.check(
                 fitted, logits, labels, groups=opened.groups_of(1), by=opened.by, history=history,
-                name=rows.name, from_probs=False if opened.kind == "probs" else None,
-                positive=opened.positive, **limits,
+                name=rows.name, from_probs=opened.from_probs,
+                positive=opened.named(opened.positive), **limits,
             )  # fmt: skip
     if report is not None:
         from temperance.report.history import write_history

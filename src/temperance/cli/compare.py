@@ -89,7 +89,9 @@ def compare(
 
     fitted = rows.with_floor(RowFile.open(val, replace(reading, default_part="val")), output)
     files, names = {"validation": fitted}, fitted.class_names
-    of_test = replace(reading, default_part="test", labels=test_labels, default_classes=names)
+    of_test = replace(
+        reading, default_part="test", labels=test_labels, default_classes=names, default_unit=fitted.unit
+    )
     if test is not None or "test" in parts(val):
         files["test"] = _open_test(test or val, of_test, fitted, output)
     for file in files.values():
@@ -106,9 +108,10 @@ def compare(
             test_groups=None if judged is fitted else judged.groups,
             by=judged.by,
             classes=classes,
-            positive=fitted.positive,
+            positive=fitted.named(fitted.positive),
             random_state=seed,
             positions=fitted.positions,
+            from_probs=fitted.from_probs,
             progress=progress,
             **settings,
         )
@@ -184,7 +187,7 @@ def _snippets(
     from temperance.calibrators import CALIBRATORS
     from temperance.report.snippets import Snippets
 
-    new, from_probs = test or Path(f"new{val.path.suffix}"), val.kind == "probs"
+    new = test or Path(f"new{val.path.suffix}")
     reading, of_test = replace(reading, by=None), of_test.for_new_rows()
     commands = {
         method: [
@@ -196,9 +199,8 @@ def _snippets(
         for method in methods
         if method in CALIBRATORS
     }
-    takes = ["# They take the logarithms of the probabilities."] if from_probs else []
-    export = [*takes, *(command_line("export", "cal.json", model) for model in ("cal.onnx", "cal.pt2"))]
-    return Snippets(commands, export if commands else (), from_probs)
+    export = [command_line("export", "cal.json", model) for model in ("cal.onnx", "cal.pt2")]
+    return Snippets(commands, export if commands else ())
 
 
 def show_comparison(

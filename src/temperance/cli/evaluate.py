@@ -63,8 +63,11 @@ def evaluate(
     """Score the outputs in LOGITS, calibrated or not, with intervals."""
     from temperance import decisions, metrics
     from temperance.calibrator_file import load
+    from temperance.calibrators.fit_record import warn_if_fitted_on
+    from temperance.core.logit_rows import LogitRows
     from temperance.data import RowFile
     from temperance.formulas.automation import check_costs
+    from temperance.inputs.containers import open_logits
     from temperance.metrics.table import METRICS
     from temperance.streaming import probabilities_of_file
 
@@ -73,18 +76,22 @@ def evaluate(
     else:
         fitted = load(calibrator)
         rows = open_for_calibrator(logits, reading, fitted, output, need_labels=True)
-    labels = rows.named_labels
+    labels = rows.named(rows.labels)
     assert rows.labels is not None  # labels are required here
     assert labels is not None
     matrix, cost = None if costs is None else check_costs(_read_costs(costs), rows.n_classes), None
     with output.progress("Evaluating") as report:
         probs = probabilities_of_file(fitted, rows, lambda share: report("probabilities", 0.3 * share))
-        own = None if fitted is None else probabilities_of_file(None, rows)
+        own = None
+        if fitted is not None:
+            own = probabilities_of_file(None, rows)
+            seen = LogitRows(open_logits(rows.logits()).values, rows.labels)
+            warn_if_fitted_on(fitted.model_, seen, "evaluate", "A fit describes its own rows best")
         report("intervals", 0.3)
         with rows.stored.naming_file():
             result = metrics.evaluate(
                 probs, labels, random_state=seed, classes=rows.class_names, groups=rows.groups, by=rows.by,
-                positive=rows.positive, positions=rows.positions, before=own,
+                positive=rows.named(rows.positive), positions=rows.positions, before=own,
                 progress=lambda share: report("intervals", 0.3 + 0.7 * share), **settings,
             )  # fmt: skip
         if matrix is not None:

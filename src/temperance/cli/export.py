@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -13,9 +13,6 @@ from temperance.cli.rows import calibrator_for_json
 from temperance.data.read_options import KINDS
 from temperance.errors import InputError, on_one_line
 
-if TYPE_CHECKING:
-    from temperance.calibrators import Calibrator
-
 EXAMPLES = """\b
 Examples:
   temperance export cal.json cal.onnx
@@ -24,8 +21,9 @@ Examples:
 
 \b
 .onnx is for onnxruntime, .pt2 for torch.export.load. Both take float32 logits
-(batch, K) and return probabilities (batch, K), or calibrated logits. With
---append, the model has the inputs of the classifier.
+(batch, K), or probabilities if the calibrator was fitted to such, and return
+probabilities (batch, K), or calibrated logits. With --append, the model has the
+inputs of the classifier.
 """
 
 
@@ -103,7 +101,7 @@ def export(
     elif suffix == ".onnx":
         from temperance.onnx.model import name_for
 
-        name = name_for(gives)
+        name = name_for(gives, fitted.model_)
         fitted.to_onnx(out, dim=axis, output=gives, overwrite=force)
     else:
         from temperance.torch.module import save_program
@@ -111,7 +109,8 @@ def export(
         save_program(fitted, out, dim=axis, output=gives, overwrite=force)
     of_pixels = append is None and axis_of_classes(fitted.model_, axis) == 1
     shape = f"(batch, {fitted.n_classes_}{', H, W' if of_pixels else ''})"
-    takes = f"the inputs of {on_one_line(append)}" if append else _own_inputs(fitted, shape)
+    own = f"{'probabilities' if fitted.model_.of_probabilities else 'logits'} {shape}"
+    takes = f"the inputs of {on_one_line(append)}" if append else own
     output.say(f"{key_of(fitted)}: from {takes} to {name} {shape}")
     output.say(f"Saved to {on_one_line(out)}")
     output.result(
@@ -121,12 +120,3 @@ def export(
         output=name,
         classes=fitted.n_classes_,
     )
-
-
-def _own_inputs(fitted: Calibrator, shape: str) -> str:
-    """Return what the model of a calibrator alone takes, logits of this shape."""
-    fitted_on = fitted.model_.record.fitted_on
-    if fitted_on is None or fitted_on.kind != "probabilities":
-        return f"logits {shape}"
-    raised = f"max(p, {fitted_on.floor:.3g})" if fitted_on.floor else "p"
-    return f"the logarithms log {raised} of probabilities p {shape}"

@@ -108,8 +108,9 @@ def fit(
         steps = itertools.count(1)  # how many a fit takes is not known
         with rows.stored.naming_file(), calling_at_each_pass(lambda: report(f"step {next(steps)}", math.nan)):
             calibrator.fit(
-                logits, rows.labels, positions=rows.positions, groups=rows.groups, positive=rows.positive
-            )
+                logits, rows.labels, positions=rows.positions, groups=rows.groups, positive=rows.positive,
+                from_probs=rows.from_probs,
+            )  # fmt: skip
         before = _finding_of(None, rows)
         after = _finding_of(calibrator, rows) if before.of_event else None
     record_rows(calibrator, rows, rows.class_names)
@@ -151,10 +152,9 @@ def _finding_of(calibrator: Calibrator | None, rows: RowFile) -> Finding:
     from temperance.streaming import probabilities_of_file
 
     probs = probabilities_of_file(calibrator, rows)
-    columns: dict[str, Any] = {"positive": rows.positive, "positions": rows.positions}
-    return Finding.of(
-        check_rows(probs, rows.named_labels, None, rows.class_names, groups=rows.groups, **columns)
-    )
+    columns: dict[str, Any] = {"positive": rows.named(rows.positive), "positions": rows.positions}
+    labels = rows.named(rows.labels)
+    return Finding.of(check_rows(probs, labels, None, rows.class_names, groups=rows.groups, **columns))
 
 
 def _next(val: Path, out: Path, reading: ReadOptions) -> str:

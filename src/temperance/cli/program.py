@@ -145,6 +145,12 @@ def _explain(error: Exception) -> tuple[str, int]:
         return message, 2 if is_usage else 1
     if isinstance(error, MemoryError):
         return "there is not enough memory; apply and evaluate read a file block by block", 1
+    from temperance.files import utc_now
+
+    try:
+        utc_now()  # other libraries read SOURCE_DATE_EPOCH too, and fail without a sentence
+    except InputError as cause:
+        return cause.worded(as_option), 2
     return f"this should not have happened ({type(error).__name__}: {error}); please report it", 1
 
 

@@ -43,6 +43,7 @@ def open_for_calibrator(
         default_kind=default_kind,
         default_classes=names,
         default_dim=at_fit.dim,
+        default_unit=at_fit.unit,
         default_positive=fitted.model_.record.positive,
     )
     rows = RowFile.open(path, reading, need_labels=need_labels)
@@ -158,6 +159,7 @@ def record_rows(fitted: Calibrator, rows: RowFile, class_names: Sequence[str] | 
         rows.length_normalised,
         positions=rows.positions or None,
         renormalised=rows.renormalised or None,
+        unit=rows.unit,
         dim=None if rows.dim is None or rows.dim == len(rows.array_shape) - 1 else rows.dim,
     )
     fitted.model_ = record_source(fitted.model_, source, None if rows.positions else class_names)
@@ -183,7 +185,7 @@ def say_columns(output: Output, rows: RowFile) -> None:
         return
     parts = [f"{'classes' if len(columns) > 1 else 'score'}: {listed(columns)}"]
     if names is not None and len(rows.shape) == 1:
-        parts = [f"P({names[1]}): {columns[0]!r}{', in percent' * rows.in_percent}"]
+        parts = [f"P({names[1]}): {columns[0]!r}{', in percent' * (rows.unit == 'percent')}"]
     elif names is not None and not all(map(str.endswith, columns, names)):
         parts.append(f"named {listed(names)}")
     if rows.label_column is not None:

@@ -34,8 +34,18 @@ from temperance.comparison.verdict import Verdict
 from temperance.core.arrays import Indices, Vector
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError, InputWarning
-from temperance.inputs.containers import LabelledRows, check_column_names, column_names, open_labelled
-from temperance.inputs.validation import check_number, warn_of_probabilities
+from temperance.formulas.fit_record import FittedOn
+from temperance.inputs.containers import LabelledRows, open_labelled
+from temperance.inputs.groups import warn_of_shared_groups
+from temperance.inputs.labels import check_label_counts
+from temperance.inputs.names import check_columns_of, choose_columns, column_names
+from temperance.inputs.probabilities import (
+    LowEnd,
+    check_probabilities,
+    logits_from_probs,
+    probability_floor,
+)
+from temperance.inputs.validation import check_are_logits, check_number
 from temperance.metrics.bootstrap import DRAWS
 from temperance.metrics.evaluation import Metrics, Scorer, named_metrics
 from temperance.metrics.predictions import Predictions, check_rows, random_folds
@@ -51,6 +61,7 @@ __all__ = [
 ]
 
 
+DEFAULT_FOLDS = 5
 ALL = "all"  # the methods of the package
 
 
@@ -70,7 +81,8 @@ def compare(
     positive: int | str | None = None,
     dim: int = -1,
     ignore_index: int | None = None,
-    folds: int = 5,
+    from_probs: bool | None = None,
+    folds: int = DEFAULT_FOLDS,
     bins: int = 15,
     confidence: float = 0.95,
     draws: int = DRAWS,
@@ -117,6 +129,9 @@ def compare(
         Axis of the classes: 1 for the logits of pixels, (N, K, H, W).
     ignore_index : int, optional
         Label of rows to leave out, such as 255 for pixels without a class.
+    from_probs : bool, optional
+        Whether the rows are probabilities, as for `Calibrator.fit`; small ones are raised to the floor of the
+        validation rows.
     folds : int
         Number of folds of the cross-validation; with fewer groups, one fold per group.
     bins, confidence, draws, random_state
@@ -147,32 +162,51 @@ def compare(
     candidates = named if len(named) == len(chosen) else {*DEFAULT_METHODS, *named}
     if (test_logits is None) != (test_labels is None):
         raise InputError("test_logits and test_labels must be given together; found one of them.")
+    given_val, given_test, fitted_on, raised = val_logits, test_logits, None, False
+    if from_probs:
+        floor, names = probability_floor(val_logits), column_names(val_logits)
+        fitted_on = FittedOn("probabilities", floor, positions=positions or None)
+        classes = names if classes is None else classes
+        both = [rows for rows in (given_val, given_test) if rows is not None]
+        raised = any(LowEnd.of(check_probabilities(rows), floor).n_rows_below for rows in both)
+        val_logits, *tested = (logits_from_probs(rows, floor) for rows in both)
+        test_logits = tested[0] if tested else None
     reading: dict[str, Any] = {
         "classes": classes, "positive": positive, "positions": positions, "dim": dim,
         "ignore_index": ignore_index,
     }  # fmt: skip
     own_by = by if test_labels is None else None
-    val = open_labelled(val_logits, val_labels, sample_weight, groups=groups, by=own_by, **reading)
+    val_logits, test_logits = (choose_columns(rows, classes) for rows in (val_logits, test_logits))
+    val = open_labelled(val_logits, val_labels, sample_weight, groups=groups, by=own_by, **reading).examined()
     test, fold, evaluated_on = val, None, "the test set"
     if test_labels is not None:
-        test = open_labelled(test_logits, test_labels, groups=test_groups, by=by, **reading)
-        _check_test(val, val_logits, test, test_logits)
+        test = open_labelled(test_logits, test_labels, groups=test_groups, by=by, **reading).examined()
+        _check_test(val, given_val, test, given_test)
+        warn_of_shared_groups(groups, test_groups)
         test = replace(test, class_names=val.class_names)
     elif test_groups is not None:
         raise InputError("test_groups must come with test_logits, which are missing. Pass groups.")
     else:
         n_rows = len(val)
+        if n_rows < min(DEFAULT_FOLDS, folds):
+            raise InputError(
+                f"compare needs {DEFAULT_FOLDS} labelled rows, or a test set; found {n_rows} rows. Pass more."
+            )
         wanted = f"from 2 to the number of rows, {n_rows}"
         check_number("folds", folds, wanted, lambda folds: 2 <= folds <= n_rows, whole=True)
         folds = min(folds, val.n_groups or n_rows)
-        fold = random_folds(len(val), folds, np.random.default_rng(random_state), val.groups)
+        fold = random_folds(len(val), folds, np.random.default_rng(random_state), val.units)
         evaluated_on = f"{folds}-fold cross-validation"
-    if not warn_of_probabilities(val.logits):
-        warn_of_probabilities(test.logits)
+    for rows in () if positions else (val, test):
+        counts = np.bincount(rows.labels, rows.weights, rows.logits.shape[1])
+        check_label_counts("compare", counts, rows.class_names)
+    if from_probs is None and not check_are_logits(val.logits):
+        check_are_logits(test.logits)
     masked = val.has_masks() | (test is not val and test.has_masks())  # invalid logits raise here
     scorer = Scorer(bins, confidence, draws, random_state, named_metrics(metrics), metric_intervals)
     given = groups if fold is not None else test_groups
-    evaluation = _Evaluation(val, test, fold, masked, scorer, given is None and test.groups is not None)
+    of_axis = given is None and test.groups is not None
+    evaluation = _Evaluation(val, test, fold, masked, scorer, of_axis, fitted_on)
     with reporting("Comparing", progress) as report:
         results, failures = evaluation.results(chosen, named, report)
     settings = {"bins": bins, "confidence": confidence, "draws": draws, "random_state": random_state}
@@ -186,6 +220,7 @@ def compare(
         chosen,
         failures,
         val.class_names,
+        fitted_on.floor if fitted_on is not None and raised else None,
     )
     return _with_curve(comparison, progress) if learning_curve else comparison
 
@@ -199,10 +234,10 @@ def _with_curve(comparison: Comparison, progress: Progress) -> Comparison:
 
 def _check_test(val: LabelledRows, val_logits: Any, test: LabelledRows, test_logits: Any) -> None:
     """Raise unless the test rows have the classes of the validation rows and differ from these rows."""
-    names = column_names(val_logits)
-    if names is not None and not val.positions:
+    if not val.positions:
         columns = "val_logits.column_names" if hasattr(val_logits, "column_names") else "val_logits.columns"
-        check_column_names(names, test_logits, argument="test_logits", names=columns)
+        says = {"argument": "test_logits", "expression": columns}
+        check_columns_of(test_logits, column_names(val_logits), val.logits.shape[1], **says)
     if test.logits.shape[1] != val.logits.shape[1] and not val.positions:
         raise InputError(
             "val_logits and test_logits must have the same classes, one column each; found "
@@ -238,6 +273,8 @@ class _Evaluation:
     scorer: Scorer
     of_first_axis: bool
     """Whether the groups of the rows to evaluate on are the entries of their first axis."""
+    fitted_on: FittedOn | None
+    """How the rows were read, if they were not logits."""
 
     @cached_property
     def own_class(self) -> NDArray[np.intp]:
@@ -294,19 +331,20 @@ class _Evaluation:
             began = time.perf_counter()
             calibrator = None if method is None else fit_method(method, self.val)
             seconds = time.perf_counter() - began
-            if isinstance(calibrator, Calibrator) and self.val.class_names is not None:
-                calibrator.model_ = record_source(calibrator.model_, None, self.val.class_names)
+            if isinstance(calibrator, Calibrator):
+                names = self.val.class_names
+                calibrator.model_ = record_source(calibrator.model_, self.fitted_on, names)
             if method is None or self.fold is None:
                 probs = predict(calibrator, self.test.logits)
             else:
                 probs = np.empty(self.test.logits.shape)
                 for held in range(self.fold.max() + 1):
                     rows = np.flatnonzero(self.fold == held)
-                    fitted = fit_method(method, self.val, self.fold == held)
+                    fitted = fit_method(method, self.val.take(np.flatnonzero(self.fold != held)))
                     probs[rows] = predict(fitted, self.val.logits[rows])
         labels, (wrong, chance) = self.test.labels, self.pseudo_error
         judged = replace(
-            check_rows(probs, labels, self.test.weights, groups=self.test.groups, by=self.test.by),
+            check_rows(probs, labels, self.test.weights, groups=self.test.units, by=self.test.by),
             names=self.test.class_names,
             positive=self.test.positive,
             positions=self.test.positions,
@@ -330,6 +368,6 @@ class _Evaluation:
             warnings=tuple(dict.fromkeys(str(warning.message) for warning in caught)),
             class_reliability=class_reliability(probs, self.test, self.scorer.bins),
             pseudo_nll=(label_nll(probs, wrong), chance),
-            groups=self.test.groups,
+            groups=self.test.units,
             folds=None if self.fold is None else int(self.fold.max()) + 1,
         )

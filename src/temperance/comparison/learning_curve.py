@@ -128,10 +128,10 @@ def learning_curve(
             rng = np.random.default_rng([random_state, draw])
             order = rng.permutation(len(rows))
             held = order[available:]
-            if split and rows.groups is not None:
-                n_groups = int(rows.groups.max()) + 1
+            if split and rows.units is not None:
+                n_groups = int(rows.units.max()) + 1
                 last = rng.permutation(n_groups)[-_n_held(n_groups) :]
-                of_last = np.isin(rows.groups[order], last)
+                of_last = np.isin(rows.units[order], last)
                 order, held = order[~of_last], order[of_last]
             able = np.sort(held) if split else np.arange(len(comparison.judged))
             most = min(len(able), MAX_TEST_ROWS, max(1, MAX_TEST_LOGITS // comparison.judged.logits.shape[1]))
@@ -158,9 +158,9 @@ def _n_held(n_units: int) -> int:
 
 def _most_held(rows: LabelledRows) -> int:
     """Return how many rows are held out at most, whichever groups they belong to."""
-    if rows.groups is None:
+    if rows.units is None:
         return _n_held(len(rows))
-    sizes = np.sort(np.bincount(rows.groups))
+    sizes = np.sort(np.bincount(rows.units))
     return int(sizes[-_n_held(len(sizes)) :].sum())
 
 

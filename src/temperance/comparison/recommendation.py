@@ -6,7 +6,7 @@ includes the noise of the fits.
 
 Two classes: people act on P(positive), mostly not at 1/2, so a method that changes predictions there has no
 price. The answer is `bayes-bias`, or `bayes` if its NLL is lower by more than one standard error; and the
-classifier is left as it is if its NLL is lower than that of the answer by more than one standard error. With
+classifier is left as it is if its NLL is lower than the answer's by more than one standard error. With
 fewer than 10 rows of the rarer class the rows cannot compare more than these two: the answer is the one with
 the lower NLL. Otherwise another candidate replaces the answer by 1% of the NLL and two standard errors.
 
@@ -97,23 +97,24 @@ def recommend(
 ) -> Recommendation:
     """Choose among the candidates (all by default), for two classes or for more.
 
-    With the `rows` that the results are of, no method is recommended if the classifier is no better than
-    chance, and of two classes few rows of one count as such.
+    With the `rows` that the results are of, few rows of one of two classes count as such, and with enough of
+    them no method is recommended if the classifier is no better than chance.
     """
     own = results[UNCALIBRATED]
     among = tuple(name for name in results if candidates is None or name in (UNCALIBRATED, *candidates))
     if own.scores.finding is not None and own.scores.finding.state is State.REVERSED:
         reason = "Calibration mends neither labels of other rows nor columns in another order."
         return Recommendation(UNCALIBRATED, reason, None, among)
-    chance = None if rows is None else _chance_nll(results, rows)
+    of_two = own.scores.n_classes == 2 and not (rows is not None and rows.positions)
+    few = _few(rows) if of_two else None
+    chance = None if rows is None or few is not None else _chance_nll(results, rows)
     if chance is not None:
         reason = f"No method has a lower log loss than the class frequencies, {chance:.4f}."
         return Recommendation(UNCALIBRATED, reason, None, among, chance)
     simplest_first = sorted(among, key=lambda name: (results[name].n_parameters, results[name].nll))
-    of_two = own.scores.n_classes == 2 and not (rows is not None and rows.positions)
     answers = [name for name in WITH_PRIOR if name in among]
     if of_two and answers:
-        return _of_two_classes(results, answers, simplest_first, _few(rows), among)
+        return _of_two_classes(results, answers, simplest_first, few, among)
     keeping = [name for name in simplest_first if of_two or not results[name].changes_decisions]
     changing = [name for name in simplest_first if name not in keeping]
     methods = [name for name in keeping if name != UNCALIBRATED]

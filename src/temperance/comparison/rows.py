@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import has_fit_parameter
 
 from temperance.calibrators import Method
 from temperance.calibrators.estimator import Calibrator
 from temperance.calibrators.external_methods import fit
 from temperance.core.arrays import AnyArray, Matrix, Vector
-from temperance.core.blocks import read_blocks, row_slices
+from temperance.core.blocks import row_slices
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError, InputWarning, warn_user
 from temperance.inputs.containers import LabelledRows
+from temperance.inputs.copies import row_prints
 
 BLOCK_LOGITS = 1 << 18  # that a calibrator sees at a time
 MAX_BITS = 24  # of a logit that are compared: as many as float32 has, the precision of most networks
@@ -39,7 +39,10 @@ def predict(calibrator: Any, logits: AnyArray) -> Matrix:
     out = np.empty(logits.shape)
     for part in row_slices(n_rows, max(1, BLOCK_LOGITS // n_classes) if is_ours else n_rows):
         wide = np.asarray(logits[part], np.float64)
-        probs = LogitRows(wide).softmax(1.0) if calibrator is None else calibrator.predict_proba(wide)
+        known = {"from_probs": False} if is_ours else {}  # they were checked, or made from probabilities
+        probs = (
+            LogitRows(wide).softmax(1.0) if calibrator is None else calibrator.predict_proba(wide, **known)
+        )
         if np.shape(probs) != wide.shape:  # an assignment would repeat one row or column without a word
             raise InputError(
                 f"predict_proba must return an array of the shape of the logits, {wide.shape}; found shape "
@@ -49,22 +52,15 @@ def predict(calibrator: Any, logits: AnyArray) -> Matrix:
     return out
 
 
-def fit_method(method: Method, rows: LabelledRows, held: NDArray[np.bool_] | None = None) -> Any:
-    """Fit a method to all rows that are not held out."""
-    calibrator = method()
+def fit_method(method: Method, rows: LabelledRows) -> Any:
+    """Fit a method to rows."""
     logits, groups = rows.logits, rows.groups
-    if groups is not None and np.ptp(groups if held is None else groups[~held]) == 0:
+    if not rows.positions and not np.ptp(rows.labels):
+        return None  # a fit refuses labels of one class: these rows leave the predictions as they are
+    if groups is not None and np.ptp(groups) == 0:
         groups = None  # one group is all there is: nothing tells how much its rows resemble each other
     columns: dict[str, Any] = {"positions": rows.positions, "positive": rows.positive}
-    if held is None:
-        return fit(calibrator, logits, rows.labels, rows.weights, groups=groups, **columns)
-    if has_fit_parameter(calibrator, "sample_weight"):
-        # The fit ignores rows of weight 0, so no row has to be copied.
-        weights = np.where(held, 0.0, np.ones(len(rows)) if rows.weights is None else rows.weights)
-        return fit(calibrator, logits, rows.labels, weights, groups=groups, **columns)
-    kept = np.flatnonzero(~held)
-    groups = None if groups is None else groups[kept]
-    return fit(calibrator, logits[kept], rows.labels[kept], groups=groups, **columns)
+    return fit(method(), logits, rows.labels, rows.weights, groups=groups, **columns)
 
 
 def label_nll(probs: Vector, labels: NDArray[np.intp]) -> Vector:
@@ -79,7 +75,7 @@ def label_nll(probs: Vector, labels: NDArray[np.intp]) -> Vector:
 def check_test_rows_are_new(val: AnyArray, test: AnyArray) -> None:
     """Raise if both sets are the same; warn if many test rows are validation rows."""
     bits = min(MAX_BITS, _significant_bits(val), _significant_bits(test))
-    val_prints, test_prints = _fingerprints(val, bits), _fingerprints(test, bits)
+    val_prints, test_prints = row_prints(val, bits), row_prints(test, bits)
     if np.array_equal(val_prints, test_prints):
         raise InputError(
             f"test rows must differ from the validation rows; found the same {len(test)} rows in both. Pass "
@@ -100,22 +96,6 @@ def check_test_rows_are_new(val: AnyArray, test: AnyArray) -> None:
 
 def _significant_bits(values: AnyArray) -> int:
     return np.finfo(values.dtype).nmant + 1 if values.dtype.kind == "f" else MAX_BITS
-
-
-def _fingerprints(values: AnyArray, n_bits: int) -> NDArray[np.uint64]:
-    """Return one number per row, which depends only on its logits, rounded to so many significant bits.
-
-    Equal numbers by chance are rare.
-    """
-    factors = np.random.default_rng(0).integers(1 << 63, size=values.shape[1], dtype=np.uint64) * 2 + 1
-    prints = np.empty(len(values), np.uint64)
-    for block, start, end, _ in read_blocks(values):
-        mantissa, exponent = np.frexp(block.astype(np.float64))
-        rounded = np.ldexp(np.rint(np.ldexp(mantissa, n_bits)), exponent - n_bits)
-        bits = (rounded + 0.0).view(np.uint64)  # -0.0 + 0.0 = 0.0
-        bits ^= bits >> np.uint64(29)
-        prints[start:end] = bits @ factors
-    return prints
 
 
 def _without_repeated(prints: NDArray[np.uint64]) -> NDArray[np.uint64]:

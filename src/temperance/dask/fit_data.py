@@ -40,8 +40,9 @@ from temperance.core.quantiles import Quantiles, Sketch, make_brackets, resolve,
 from temperance.core.row_block import kernels_of_size
 from temperance.errors import InputError, rows_from
 from temperance.inputs.containers import as_numpy, framework_of, open_labelled
-from temperance.inputs.labels import Names, check_labels
-from temperance.inputs.validation import check_logits_shape, check_sample_weight
+from temperance.inputs.labels import check_labels
+from temperance.inputs.names import Names
+from temperance.inputs.validation import check_logits_shape, check_sample_weight, warn_of_small_weights
 
 FAN_IN = 8  # partial results added by one task
 
@@ -80,20 +81,27 @@ def open_fit_data(logits: Any, labels: Any, sample_weight: Any, names: Names | N
     if not sum(lengths):
         raise InputError("logits have no rows, and fit needs some. Pass the logits of a validation set.")
     starts = np.cumsum([0, *lengths[:-1]]).tolist()
-    columns = align_rows(labels, lengths, "labels")
+    blocks, columns = row_blocks(array), align_rows(labels, lengths, "labels")
     weights: list[Any] = [None] * len(lengths)
     total = float(sum(lengths))
     if sample_weight is not None:
         weights = align_rows(sample_weight, lengths, "sample_weight")
         sums = compute(*(delayed(_sum_of_weights)(*part) for part in zip(weights, starts, strict=True)))
-        if total := float(sum(sums)):
+        if total := float(sum(of_part for of_part, _ in sums)):
             check_sample_weight(np.array([total]), 1)  # raises if the sum is too large or too small
         else:
             check_sample_weight(np.zeros(sum(lengths)), sum(lengths))  # raises, and says what is wrong
+        counts = [counted for _, counted in sums]
+        warn_of_small_weights(total, sum(counts))
+        if counts != lengths:
+            rows = zip(blocks, columns, weights, strict=True)
+            kept = [delayed(_with_weight, nout=3)(*part) for part in rows]
+            lengths, (blocks, columns, weights) = counts, map(list, zip(*kept, strict=True))
+            starts = np.cumsum([0, *lengths[:-1]]).tolist()  # of the rows that count, which samples are from
     n_classes = int(array.shape[1]) if array.ndim == 2 else 2
     if names is not None:
         columns = [delayed(_named_columns)(block, n_classes, names) for block in columns]
-    parts = list(zip(row_blocks(array), columns, weights, starts, strict=True))
+    parts = list(zip(blocks, columns, weights, starts, strict=True))
     return DaskFitData(parts, lengths, n_classes, working_dtype(np.empty(0, array.dtype)), total)
 
 
@@ -158,19 +166,22 @@ def align_rows(values: Any, lengths: list[int], name: str) -> list[Any]:
     return row_blocks(array)
 
 
-def _sum_of_weights(weights: NDArray[Any], start: int) -> float:
-    """Return the total weight of a part, after checking each number."""
+def _sum_of_weights(weights: NDArray[Any], start: int) -> tuple[float, int]:
+    """Return the total weight of a part, and how many rows have one, after checking each number."""
+    given = np.asarray(weights)
+    if given.dtype.kind in "fiub" and given.ndim == 1 and not given.any():
+        return 0.0, 0  # of a part
     with rows_from(start):
-        return float(_checked_weights(np.asarray(weights), len(weights)).sum())
+        checked = check_sample_weight(given, len(given))
+        assert checked is not None
+        return float(checked.sum()), int(np.count_nonzero(checked))
 
 
-def _checked_weights(weights: NDArray[Any], n_rows: int) -> Vector:
-    """Return the weights of a part, which can all be 0."""
-    if weights.dtype.kind in "fiub" and weights.shape == (n_rows,) and not weights.any():
-        return np.zeros(n_rows)
-    checked = check_sample_weight(weights, n_rows)
-    assert checked is not None
-    return checked
+def _with_weight(logits: Any, labels: Any, weights: Any) -> tuple[NDArray[Any], NDArray[Any], Vector]:
+    """Return the rows of a part without those of weight 0."""
+    counted = np.flatnonzero(np.asarray(weights))
+    logits, labels, weights = (np.asarray(one)[counted] for one in (logits, labels, weights))
+    return logits, labels, weights
 
 
 def _named_columns(labels: Any, n_classes: int, names: Names) -> NDArray[np.intp]:
@@ -186,15 +197,13 @@ def _run(work: Callable[[LogitRows, Vector | None], Any], part: Any, size: int) 
         return None
     with threads(1), kernels_of_size(size), rows_from(start):  # the threads are the engine's
         rows = open_labelled(np.asarray(logits), np.asarray(labels)).checked()
-        return work(rows, None if weights is None else _checked_weights(np.asarray(weights), rows.n_rows))
+        return work(rows, None if weights is None else np.asarray(weights, np.float64))
 
 
 def _terms(
     build: Build, theta: Vector, with_fisher: bool, rows: LogitRows, weights: Vector | None
-) -> tuple[NDArray[Any], ...] | None:
-    """Return what a part adds to an objective, or None if none of its rows counts."""
-    if weights is not None and not weights.any():
-        return None
+) -> tuple[NDArray[Any], ...]:
+    """Return what a part adds to an objective."""
     objective = build(rows, weights)
     return tuple(objective.total_weight * term for term in objective.terms(theta, with_fisher))
 

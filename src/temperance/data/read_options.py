@@ -13,6 +13,7 @@ from typing import Any
 
 KINDS = ("logits", "probs")
 """Names of arrays of scores, and their prefixes in a task file."""
+UNITS = ("fraction", "percent")  # formulas.fit_record.UNITS, which would be slow to import here
 PARTS = ("val", "test")
 """The sets of rows in a task file."""
 CLASS_KEYS = ("classes", "class_names")
@@ -73,7 +74,7 @@ class ReadOptions:
         "Class names, separated by commas, or @FILE with one on each line.", metavar="NAMES"
     )
     positive: str | None = _option(
-        "Class whose probability people act on: it is judged.  [default: as in the fit; of two, the second]",
+        "Class whose probability people act on.  [default: as in the fit; of two, the second]",
         metavar="NAME",
     )
     """Its name, or its column where classes have no names."""
@@ -81,6 +82,10 @@ class ReadOptions:
         "The file holds the classifier's own probabilities: calibrate their logarithms.", default=False
     )
     """As kind="probs", for a calibrator that was fitted to logits: only on the command line."""
+    unit: str | None = _option(
+        "What stated confidences are in.  [default: as in the fit; without one, the numbers tell]",
+        choices=UNITS,
+    )
     floor: float | None = None
     default_part: str | None = None
     """The part of a task file that is read if `part` is None; other files have no parts."""
@@ -90,8 +95,10 @@ class ReadOptions:
     """What the numbers are, if nothing says so and the classes are `default_classes`."""
     default_classes: tuple[str, ...] | None = None
     """The names of the classes if neither the user nor the file has any, from a calibrator."""
+    default_unit: str | None = None
+    """The unit of stated confidences if `unit` is None, from a calibrator's fit or from validation rows."""
     default_positive: int | None = None
-    """The class that is judged if `positive` is None, from a calibrator."""
+    """The class that is evaluated if `positive` is None, from a calibrator."""
     labels_only: bool = False
     """Whether only the labels are read, so that other columns can hold anything. The reader sets it."""
 

@@ -22,14 +22,26 @@ from temperance.data.formats import ARRAYS, TABLES, format_of, open_members
 from temperance.data.formats.columns import check_number_of_classes, joined
 from temperance.data.formats.harness import are_samples
 from temperance.data.lazy_array import FILL_BYTES, ChangedArray, LazyArray
-from temperance.data.read_options import CLASS_KEYS, KINDS, MARK_KEY, PARTS, ReadOptions
+from temperance.data.read_options import CLASS_KEYS, KINDS, MARK_KEY, PARTS, UNITS, ReadOptions
 from temperance.errors import InputError, Remedy, file_error, listed, rows_from
 from temperance.files import filled_array
-from temperance.inputs.containers import rows_to_keep
+from temperance.inputs.containers import open_logits, rows_to_keep
 from temperance.inputs.groups import MIN_GROUPS, groups_of_axes
-from temperance.inputs.labels import MARK_CLASSES, check_class, check_labels, from_marks
+from temperance.inputs.labels import MARK_CLASSES, check_labels, from_marks
+from temperance.inputs.names import check_class
 from temperance.inputs.probabilities import MIN_FLOOR, LowEnd, divide_by_sums, logits_from_probs
-from temperance.inputs.validation import INSPECTED_ROWS, check_choice, check_number, doubtful_columns
+from temperance.inputs.validation import (
+    INSPECTED_ROWS,
+    MIN_SCORES,
+    SCORES_LIKE,
+    check_choice,
+    check_number,
+    doubtful_columns,
+    like_probabilities,
+)
+
+MAX_RATING = 10
+"""The end of the longest usual scale of ratings: of percentages, some are larger."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +77,8 @@ class RowFile:
         Whether the columns are positions of answers, as in such samples: `positions` of `Calibrator.fit`.
     renormalised : bool
         Whether each row of probabilities is divided by its sum.
-    in_percent : bool
-        Whether the confidences of answers are stored as percentages.
+    unit : {"fraction", "percent"}, or None
+        What a single column of confidences is stored in; None for other rows.
     array_shape : tuple of int
         The shape of the array in the file; of one with more than two axes, every pixel or token is a row.
     dim : int, or None
@@ -98,7 +110,7 @@ class RowFile:
     length_normalised: bool | None = None
     positions: bool = False
     renormalised: bool = False
-    in_percent: bool = False
+    unit: str | None = None
     array_shape: tuple[int, ...] = ()
     dim: int | None = None
     kept: NDArray[np.bool_] | None = field(default=None, repr=False)
@@ -117,9 +129,7 @@ class RowFile:
         kind, whole, stored, dim = _choose_scores(path, members, part, options)
         if not stored.key and stored.columns and options.classes is None:
             _refuse_doubtful(stored, kind, options.default_classes)
-        in_percent = False
-        if len(stored.shape) == 1 and stored.class_names == MARK_CLASSES:
-            stored, in_percent = _from_percent(stored)
+        stored, unit = _in_unit(stored, kind, options)
         names = _class_names(path, members, stored, options)
         leading = _without_axis(whole.shape, dim)
         of_labels = replace(options, classes=names)
@@ -145,7 +155,7 @@ class RowFile:
             floor=options.floor,
             length_normalised=options.length_normalised if samples else None,
             positions=options.positions or samples,
-            in_percent=in_percent,
+            unit=unit,
             array_shape=whole.shape,
             dim=dim,
         )
@@ -229,19 +239,37 @@ class RowFile:
         return self.shape[1] if len(self.shape) == 2 else 2
 
     @property
+    def from_probs(self) -> bool | None:
+        """What calibrators are told of `logits()`: False if they are logits for sure.
+
+        They are if they come from probabilities, or if the user says so.
+        """
+        return False if self.kind == "probs" or self.options.kind == "logits" else None
+
+    def _check_are_logits(self, rows: NDArray[Any]) -> None:
+        """Raise if the first rows are probabilities under the name of logits; of a few, their use warns."""
+        if self.from_probs is False or len(rows) < MIN_SCORES:
+            return
+        what = like_probabilities(open_logits(rows).values)
+        if what and not (what == SCORES_LIKE and self.options.default_kind):
+            stem = "columns prob_..." if self.stored.columns else "array probs"
+            raise self.stored.file_error(
+                f"logits are unbounded scores; found {what}, like probabilities. If they are, name the "
+                f"{stem}. If they are logits, say so.",
+                Remedy("kind", ("logits",)),
+            )
+
+    @property
     def positive(self) -> int | None:
-        """The column of the class whose probability is judged, if the user or a calibrator names one."""
+        """The column of the class whose probability is evaluated, if the user or a calibrator names one."""
         name, names = self.options.positive, self.class_names
         if name is None:
             return self.options.default_positive
-        is_column = names is None and name.isdecimal()
-        return check_class("positive", int(name) if is_column else name, names, self.n_classes)
+        return check_class("positive", name, names, self.n_classes)
 
-    @property
-    def named_labels(self) -> NDArray[Any] | None:
-        """The labels as the library takes them: class names, if there are any, or columns."""
-        names = self.class_names
-        return self.labels if names is None or self.labels is None else np.array(names)[self.labels]
+    def named(self, columns: Any) -> Any:
+        """Return columns as the library takes them beside `class_names`: as names, if there are any."""
+        return columns if self.class_names is None or columns is None else np.array(self.class_names)[columns]
 
     @property
     def id_column(self) -> str | None:
@@ -298,6 +326,8 @@ class RowFile:
         if self.kind == "probs" and floor is None:
             floor = self.low_end().floor
         for block in self.stored.blocks(rows):
+            if start == 0:
+                self._check_are_logits(block[:INSPECTED_ROWS])
             with self.stored.naming_file(), rows_from(start):
                 logits = logits_from_probs(block, floor) if self.kind == "probs" else block
             yield logits.astype(self.dtype, copy=False)
@@ -306,7 +336,9 @@ class RowFile:
     def logits(self) -> NDArray[Any]:
         """Return all logits; those from probabilities are computed block by block into scratch space."""
         if self.kind == "logits" and self.stored.dtype.kind == "f":
-            return self.array()
+            array = self.array()
+            self._check_are_logits(array[:INSPECTED_ROWS])
+            return array
         return filled_array(self.shape, self.dtype, self.logit_blocks(self._rows_at_once()))
 
     def renormalise(self) -> RowFile:
@@ -350,6 +382,7 @@ def open_rows(
     floor: float | None = None,
     length_normalised: bool = False,
     renormalise: bool = False,
+    unit: str | None = None,
     dim: int | None = None,
     ignore_index: int | None = None,
 ) -> RowFile:
@@ -384,6 +417,9 @@ def open_rows(
         Divide the log-likelihoods in samples of lm-evaluation-harness by the characters of the answers.
     renormalise : bool
         Divide each row of probabilities by its sum: for rounded probabilities, percentages or votes.
+    unit : {"fraction", "percent"}, optional
+        What stated confidences, a single column of them, are in. By default the numbers tell: up to 1 they
+        are fractions, and with one above 10 percentages; between, as ratings are, they raise an error.
     dim : int, optional
         The axis of the classes in an array with more than two axes: 1 for pixels (N, K, H, W), 2 for tokens
         (N, T, K). Every pixel or token is a row; the entries of the first axis are their groups.
@@ -402,7 +438,7 @@ def open_rows(
     [3, 1]
     >>> folder.cleanup()
     """
-    for name, value, choices in (("part", part, PARTS), ("kind", kind, KINDS)):
+    for name, value, choices in (("part", part, PARTS), ("kind", kind, KINDS), ("unit", unit, UNITS)):
         if value is not None:
             check_choice(name, value, choices)
     given = classes.split(",") if isinstance(classes, str) else classes
@@ -418,6 +454,7 @@ def open_rows(
         floor=floor,
         length_normalised=length_normalised,
         renormalise=renormalise,
+        unit=unit,
         dim=dim,
         ignore_index=ignore_index,
     )
@@ -534,27 +571,67 @@ def _rows_of(stored: LazyArray, what: str, options: ReadOptions) -> tuple[LazyAr
     return ChangedArray(stored, of_rows, rows, stored.dtype, rows_in_entry=inner), dim
 
 
-def _from_percent(stored: LazyArray) -> tuple[LazyArray, bool]:
-    """Return confidences of answers from 0 to 1, and whether they are stored as percentages.
+def _in_unit(stored: LazyArray, kind: str, options: ReadOptions) -> tuple[LazyArray, str | None]:
+    """Return a single column of confidences from 0 to 1, and the unit in which it is stored.
 
-    They are if the first rows have one above 1.
+    The user or a calibrator's fit says the unit; otherwise the numbers have to tell.
     """
-    first = next(stored.blocks(INSPECTED_ROWS), np.empty(0))
-    if not (first > 1).any():
-        return stored, False
+    said, unit = options.unit, options.unit or options.default_unit
+    single = kind == "probs" and len(stored.shape) == 1
+    if said is not None and not single:
+        what = f"{kind} of shape {stored.shape}"
+        raise stored.file_error(
+            f"the unit belongs to a single column of confidences; found {what}.", Remedy("unit")
+        )
+    if not single or (unit is None and stored.class_names != MARK_CLASSES):
+        return stored, None
+    of_fit = options.default_kind == "probs"
+    unit = unit or _told_unit(stored, of_fit=of_fit)
+    fraction = unit == "fraction"
 
-    def divided(block: NDArray[Any], first_row: int) -> NDArray[Any]:
-        bad = np.flatnonzero(((block > 0) & (block < 1)) | (block < 0) | (block > 100))
-        if bad.size:
-            raise InputError(
-                "confidences must all be from 0 to 1, or all percentages from 1 to 100; found "
-                f"{first[first > 1][0]:g} and {block[bad[0]]:g}",
-                rows=bad,
-                advice="Correct them.",
+    def shares(block: NDArray[Any], first: int) -> NDArray[Any]:
+        bad = (block < 0) | (block > (1 if fraction else 100))
+        if not fraction and said is None:  # only the user can know that 0.9 is less than one percent
+            bad |= (block > 0) & (block < 1)
+        if bad.any():
+            wanted = (
+                "fractions, from 0 to 1"
+                if fraction
+                else f"percentages, {'' if said else '0 or '}from {0 if said else 1} to 100"
             )
-        return block / 100
+            raise InputError(
+                f"confidences must be {wanted}{', as in the fit' if of_fit and not said else ''}; found "
+                f"{block[bad][0]:g}",
+                rows=np.flatnonzero(bad),
+                advice="Correct them." if said else "Correct them, or say what they are in.",
+                remedy=None if said else Remedy("unit", UNITS[fraction:]),
+            )
+        return block if fraction else block / 100
 
-    return ChangedArray(stored, stored.shape, divided, _float_type(stored)), True
+    return ChangedArray(stored, stored.shape, shares, _float_type(stored)), unit
+
+
+def _told_unit(stored: LazyArray, *, of_fit: bool) -> str:
+    """Return the unit that confidences tell: percent if one is above 10, fraction if none is above 1.
+
+    `of_fit`: a calibrator was fitted to confidences in a unit that it does not know.
+    """
+    highest = 0.0
+    for block in stored.blocks(INSPECTED_ROWS * 100):
+        highest = float(np.fmax.reduce(block, initial=highest))
+    if highest <= 1:
+        return "fraction"
+    if of_fit:
+        fact = f"the calibrator does not say what its confidences were in; found {highest:g}."
+        raise stored.file_error(fact, Remedy("unit", ("percent",)))
+    if highest <= MAX_RATING:
+        raise stored.file_error(
+            f"confidences must be from 0 to 1, or percentages; found {highest:g} at most, like ratings. "
+            f"Divide ratings by the largest possible one, such as {MAX_RATING}. If they are percentages, say "
+            "so.",
+            Remedy("unit", ("percent",)),
+        )
+    return "percent"
 
 
 def _float_type(stored: LazyArray) -> np.dtype[Any]:

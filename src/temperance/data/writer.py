@@ -15,11 +15,12 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from temperance.data.formats.columns import NAMELESS, STEMS
+from temperance.data.formats.columns import NAMELESS
 from temperance.data.formats.csv import with_quote
 from temperance.data.read_options import MARK_KEY
 from temperance.errors import file_error
 from temperance.files import atomic_file
+from temperance.inputs.names import STEMS
 from temperance.inputs.validation import check_choice
 from temperance.loaders import import_optional
 

@@ -54,11 +54,11 @@ smaller ratio would hide groups of 10 to 30 rows, whose intervals still separate
 """
 
 
-def rows_with_weight(logits: Any, labels: ArrayLike, sample_weight: ArrayLike | None) -> LabelledRows:
-    """Open labelled rows, check them, and leave out rows of weight 0."""
+def checked_rows(logits: Any, labels: ArrayLike, sample_weight: ArrayLike | None) -> LabelledRows:
+    """Open labelled rows and check them."""
     rows = open_labelled(logits, labels, sample_weight)
     rows.checked()
-    return rows if rows.weights is None or rows.weights.all() else rows.take(np.flatnonzero(rows.weights))
+    return rows
 
 
 def fit_best(rows: LabelledRows) -> SingleTemperatureFit:
@@ -198,7 +198,7 @@ class TemperatureDisplay(BestTemperatures):
             latter, bins with fewer than 10 rows are left out.
         """
         bins = check_bins(bins, strategy)
-        fits, rows = _with_temperature(calibrators), rows_with_weight(logits, labels, sample_weight)
+        fits, rows = _with_temperature(calibrators), checked_rows(logits, labels, sample_weight)
         entropy = log_normalised_entropy(LogitRows(rows.logits, rows.labels))
         order = np.argsort(entropy, kind="stable")
         sample = order[np.linspace(0, len(order) - 1, min(len(order), _MAX_POINTS)).astype(np.intp)]

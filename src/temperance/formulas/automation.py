@@ -23,7 +23,7 @@ from temperance.core.arrays import Matrix, Vector
 from temperance.core.blocks import block_rows, row_slices
 from temperance.errors import InputError, percent
 from temperance.inputs.containers import as_numpy
-from temperance.inputs.labels import Names, class_in_words
+from temperance.inputs.names import Names, class_in_words
 
 if TYPE_CHECKING:
     from temperance.formulas.model import Model

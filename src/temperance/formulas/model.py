@@ -24,12 +24,18 @@ from temperance.core.features import RowFeatures
 from temperance.core.ops import Array
 from temperance.core.row_block import RowBlock, map_rows
 from temperance.core.solution import Solution
-from temperance.errors import InputError
+from temperance.errors import InputError, Remedy
 from temperance.formulas.automation import Automation
 from temperance.formulas.fit_record import FitRecord
-from temperance.inputs.containers import framework_of, open_logits
+from temperance.inputs.containers import as_numpy, framework_of, joined_batches, open_logits
 from temperance.inputs.probabilities import logits_from_probs
-from temperance.inputs.validation import check_peaks, check_unmasked, warn_of_probabilities
+from temperance.inputs.validation import (
+    SCORES_LIKE,
+    check_are_logits,
+    check_peaks,
+    check_unmasked,
+    like_probabilities,
+)
 
 Shape = tuple[int, ...]
 
@@ -153,6 +159,11 @@ class Model:
         return bool(self.record.fitted_on and self.record.fitted_on.positions)
 
     @property
+    def of_probabilities(self) -> bool:
+        """Whether it was fitted on probabilities, whose logarithms are its logits."""
+        return bool(self.record.fitted_on and self.record.fitted_on.kind == "probabilities")
+
+    @property
     def n_columns(self) -> int | None:
         """How many columns logits must have; None if any number is allowed, as for positions."""
         return None if self.of_positions and self.formula.any_columns else self.n_classes
@@ -177,7 +188,7 @@ def apply(
     model: Model, method: str, logits: Any, dim: int | None = None, from_probs: bool | None = None
 ) -> Any:
     """Return the result of `method` for logits or probabilities, in the same kind of container."""
-    logits, from_probs = logits_for(model, logits, from_probs)
+    logits, from_probs = logits_for(model, joined_batches(logits), from_probs)
     dim = axis_of_classes(model, dim, logits)
     framework = framework_of(logits)
     if framework is not None:
@@ -195,30 +206,43 @@ def logits_for(model: Model, given: Any, from_probs: bool | None) -> tuple[Any, 
     """Return the logits of given rows, and `from_probs` for further checks: False if they are surely logits.
 
     The logits of probabilities are their logarithms, with the floor of the fit, so that 0 always means the
-    same. Rows are divided by their sum first if the rows of the fit were.
+    same. Rows are divided by their sum first if the rows of the fit were. A fit to logits, which can be
+    `logits_from_probs`, has no floor, so 0 must not be among these probabilities.
     """
     if not from_probs:
         return given, from_probs
     fitted_on = model.record.fitted_on
-    if fitted_on is not None and fitted_on.kind != "probabilities":
-        raise InputError(
-            f"this {model.name} was fitted on {fitted_on.kind}, so it needs {fitted_on.kind}; found "
-            "probabilities (from_probs=True). Fit it with from_probs=True, or pass logits."
-        )
-    if fitted_on is None:
-        return logits_from_probs(given, 0.0, renormalise=None), False
+    if fitted_on is None or fitted_on.kind == "logits":
+        logits = logits_from_probs(given, 0.0, renormalise=None)
+        if fitted_on is None or framework_of(given) == "dask":
+            return logits, False
+        zeros = np.flatnonzero(np.isinf(as_numpy(logits)).reshape(len(logits), -1).any(axis=1))
+        if zeros.size:
+            raise InputError(
+                f"a {model.name} that was fitted on logits does not know what a probability of 0 is; found 0",
+                rows=zeros,
+                advice="Fit it with from_probs=True, or pass logits_from_probs(probs, floor), where floor is "
+                "probability_floor(...) of the rows of the fit.",
+            )
+        return logits, False
     renormalise = fitted_on.renormalised or None  # predictions have no such argument
     return logits_from_probs(given, fitted_on.floor or 0.0, renormalise=renormalise), False
 
 
 def check_kind(model: Model, values: NDArray[Any], from_probs: bool | None) -> None:
-    """Warn of logits that look like probabilities; raise if the model was fitted on probabilities.
+    """Raise for logits that look like probabilities; a few only warn, unless the model was fitted on such.
 
     With from_probs=False the caller asserts that they are logits, and nothing is checked.
     """
-    if from_probs is None:
-        fitted_on = model.record.fitted_on
-        warn_of_probabilities(values, refuse=fitted_on is not None and fitted_on.kind == "probabilities")
+    if from_probs is not None:
+        return
+    if not model.of_probabilities:
+        check_are_logits(values, at_use=True)
+    elif what := like_probabilities(values, few=True):
+        raise InputError(
+            f"the calibrator was fitted on probabilities, and logits are their logarithms; found {what}.",
+            remedy=Remedy("from_probs", (True, False) if what == SCORES_LIKE else (True,)),
+        )
 
 
 def are_plain_rows(model: Model, logits: Any, dim: int | None, from_probs: bool | None) -> bool:

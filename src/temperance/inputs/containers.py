@@ -2,18 +2,17 @@
 
 NumPy arrays and memory maps are used directly, bfloat16 in float32, a tensor through its shared
 memory, and a DataFrame through its array. Dask collections stay where they are. Results for a tensor
-are a tensor again, otherwise an array.
+are a tensor again, otherwise an array. A list of (n, K) arrays is the batches of a loader, joined.
 
 A calibrator sees (rows, K) whatever the shape: pixels have logits (N, K, H, W) with the classes in axis 1,
 tokens (N, T, K) with the classes last, and (N,) or (N, 1) logits of a binary classifier are columns [0, z].
-Frames of pandas, polars and pyarrow are recognised by their attributes; numbered columns have no names.
+Frames of pandas, polars and pyarrow are recognised by their attributes; `names` reads their headers.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,9 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core.logit_rows import LogitRows
-from temperance.errors import InputError, excerpt, listed
+from temperance.errors import InputError, excerpt, listed, rows_at
+from temperance.inputs.copies import find_copies
 from temperance.inputs.groups import MIN_GROUPS, check_groups, groups_of_axes
-from temperance.inputs.labels import Names, check_class, check_classes, check_labels
+from temperance.inputs.labels import check_labels
+from temperance.inputs.names import check_class, choose_columns, headers_of, names_of
 from temperance.inputs.validation import (
     INSPECTED_ROWS,
     check_labelled_rows,
@@ -31,6 +32,8 @@ from temperance.inputs.validation import (
     check_number,
     check_sample_weight,
     doubtful_columns,
+    is_missing,
+    warn_of_small_weights,
 )
 
 
@@ -101,6 +104,8 @@ class LabelledRows:
         logits with more than two, unless the caller names others.
     by : array of shape (N,), or None
         The values by which rows are scored separately.
+    copies : array of shape (N,), or None
+        Without groups, the set of copies that each row belongs to, if rows are copies.
     dim : int or None
         The axis of the classes in the given logits, if it is not the last.
 
@@ -120,6 +125,9 @@ class LabelledRows:
     by: NDArray[Any] | None = None
     dim: int | None = None
     positive: int | None = None
+    copies: NDArray[np.intp] | None = None
+    kept: NDArray[np.intp] | None = None
+    """The places of the rows among those that were handed over, if some of these do not count."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -133,17 +141,33 @@ class LabelledRows:
             weights=None if self.weights is None else self.weights[rows],
             groups=None if self.groups is None else self.groups[rows],
             by=None if self.by is None else self.by[rows],
+            copies=None if self.copies is None else self.copies[rows],
+            kept=None if self.kept is None else self.kept[rows],
         )
+
+    def examined(self) -> LabelledRows:
+        """Return the rows of a fit with their copies; warn of these, and of weights that sum to little."""
+        if self.weights is not None:
+            warn_of_small_weights(float(self.weights.sum()), len(self))
+        if self.groups is not None:
+            return self
+        return replace(self, copies=find_copies(self.logits, self.labels, _confidence))
+
+    @property
+    def units(self) -> NDArray[np.intp] | None:
+        """The groups, or else the copies: what is independent. A fit has groups, but counts each copy."""
+        return self.copies if self.groups is None else self.groups
 
     @property
     def n_groups(self) -> int | None:
-        """How many groups there are; None if rows are independent."""
-        return None if self.groups is None else int(self.groups.max()) + 1
+        """How many units there are; None if rows are independent."""
+        return None if self.units is None else int(self.units.max()) + 1
 
     def checked(self) -> LogitRows:
         """Return the rows for a fit, checked in one pass over the logits."""
         rows = LogitRows(self.logits, self.labels)
-        check_labelled_rows(rows)
+        with rows_at(self.kept):
+            check_labelled_rows(rows)
         return rows
 
     def has_masks(self) -> bool:
@@ -151,11 +175,17 @@ class LabelledRows:
         return not bool(np.isfinite(self.checked().mean()).all())
 
 
+def _confidence(logits: NDArray[Any]) -> NDArray[Any]:
+    """Return the largest probability of each row."""
+    confidence: NDArray[Any] = 1 / np.exp(logits - logits.max(axis=1, keepdims=True)).sum(axis=1)
+    return confidence
+
+
 def framework_of(logits: Any) -> str | None:
     """Return the subpackage that must compute with these logits, or None if NumPy can."""
     if _is_dask(logits):
         return "dask"
-    if _is_tensor(logits):
+    if is_tensor(logits):
         differentiated = logits.requires_grad and sys.modules["torch"].is_grad_enabled()
         if differentiated or logits.device.type != "cpu":
             return "torch"
@@ -172,6 +202,7 @@ def open_logits(logits: Any, dim: int = -1) -> Logits:
 
     Arrays can have more axes; `dim` is the axis of the classes.
     """
+    logits = joined_batches(logits)
     array = _unwrap(logits)
     shape, n_axes = array.shape, max(1, array.ndim)
     if not isinstance(dim, (int, np.integer)) or not -n_axes <= dim < n_axes:
@@ -207,6 +238,7 @@ def open_labelled(
     """Open logits with the labels, weights and groups of their rows, checked, without rows to be ignored."""
     if positions and positive is not None:
         raise InputError("positive is for classes; found positions=True. Leave one of them out.")
+    logits = choose_columns(logits, classes)
     opened = open_logits(logits, dim)
     values, names = opened.values, names_of(logits, classes, opened.values.shape[1])
     if len(values) == 0:
@@ -218,32 +250,31 @@ def open_labelled(
                 "classes=[...] with the names of all columns if it is one."
             )
     beside = Beside.open(opened, len(values), labels, sample_weight, groups, by, ignore_index=ignore_index)
-    together = beside.groups
-    if beside.kept is not None:
-        values = values[beside.kept]
-        if together is not None:
-            together = check_groups(together, len(values), at_least=1)  # some can be gone
-            together = together if together.any() else None
+    values = values if beside.kept is None else values[beside.kept]
     n_rows, n_classes = values.shape
-    columns = check_labels(beside.labels, n_rows, n_classes, names)
-    weights = check_sample_weight(beside.weights, n_rows)
+    with rows_at(beside.kept):
+        columns = check_labels(beside.labels, n_rows, n_classes, names)
+    # Of several groups, one can be left.
+    together = None if beside.groups is None or not beside.groups.any() else beside.groups
     as_text = None if names is None or positions else tuple(map(str, names))
     at = None if opened.dim == len(opened.shape) - 1 else opened.dim
     event = None if positive is None else check_class("positive", positive, names, n_classes)
-    return LabelledRows(values, columns, weights, as_text, positions, together, beside.by, at, event)
+    found = values, columns, beside.weights, as_text, positions, together, beside.by, at, event
+    return LabelledRows(*found, kept=beside.kept)
 
 
 @dataclass(frozen=True, eq=False)
 class Beside:
-    """What a caller hands over beside scores, one value per row that is not to be ignored."""
+    """What a caller hands over beside scores, one value per row that is not ignored and has a weight."""
 
-    labels: NDArray[Any]
-    weights: NDArray[Any] | None
+    labels: Any
+    """An array; None if rows have no labels."""
+    weights: NDArray[np.float64] | None
     groups: NDArray[np.intp] | None
     by: NDArray[Any] | None
     """The values by which rows are scored separately."""
     kept: NDArray[np.intp] | None = None
-    """The rows that are not to be ignored; None if these are all."""
+    """The rows that count; None if these are all."""
 
     @classmethod
     def open(
@@ -260,14 +291,15 @@ class Beside:
     ) -> Beside:
         """Open what has the shape of the scores without their classes; `opened` is None for (N, K) and (N,).
 
-        Groups and the values of `by` can also be given per image or text, for all of its rows. Without
-        labels, no row is ignored.
+        This is where rows of weight 0 and rows to be ignored are dropped. Groups and the values of `by` can
+        also be given per image or text, for all of its rows. Without labels, no row is ignored.
         """
 
         def one_per_row(values: Any, name: str) -> Any:
             if values is None:
                 return None
-            array = as_numpy(values)
+            of_rows = opened is None or len(opened.leading) == 1
+            array = as_numpy(joined_batches(values, 1) if of_rows else values)
             if opened is None:
                 return array
             missing = len(opened.leading) - array.ndim
@@ -281,24 +313,24 @@ class Beside:
             together = check_groups(one_per_row(groups, "groups"), n_rows, at_least=min_groups)
         elif opened is not None and opened.dim:
             together = groups_of_axes(opened.leading, at_least=min_groups)
-        beside = cls(given, weights, together, one_per_row(by, "by"))
-        if ignore_index is None or given is None or len(given) != n_rows:
-            return beside
-        kept = rows_to_keep(given, ignore_index)
-        return beside if kept.size == n_rows else replace(beside.take(kept), kept=kept)
+        beside, kept = cls(given, weights, together, one_per_row(by, "by")), np.arange(n_rows)
+        if any(one is not None and np.shape(one)[:1] != (n_rows,) for one in (given, beside.by)):
+            return beside  # their own checks raise the error
+        if ignore_index is not None and given is not None:
+            kept = rows_to_keep(given, ignore_index)
+            beside = beside.take(kept)
+        beside = replace(beside, weights=check_sample_weight(beside.weights, len(kept)))
+        if beside.weights is not None and not beside.weights.all():
+            counted = np.flatnonzero(beside.weights)
+            kept, beside = kept[counted], beside.take(counted)
+        return beside if len(kept) == n_rows else replace(beside, kept=kept)
 
     def take(self, rows: NDArray[Any]) -> Beside:
-        """Return the values of some rows."""
-        found = self.weights, self.groups, self.by
-        return Beside(self.labels[rows], *(None if one is None else one[rows] for one in found))
-
-
-def names_of(logits: Any, classes: Any, n_classes: int) -> Names | None:
-    """Return the class names: as given, or else the names of a data frame's columns."""
-    if classes is not None:
-        return check_classes(classes, n_classes)
-    names = column_names(logits)
-    return None if names is None or len(names) != n_classes else tuple(names.tolist())
+        """Return the values of some rows, with their groups numbered from 0."""
+        found = (None if one is None else one[rows] for one in (self.labels, self.weights, self.by))
+        labels, weights, by = found
+        together = None if self.groups is None else np.unique(self.groups[rows], return_inverse=True)[1]
+        return Beside(labels, weights, together, by)
 
 
 def rows_to_keep(labels: NDArray[Any], ignore_index: int) -> NDArray[np.intp]:
@@ -317,12 +349,44 @@ def rows_to_keep(labels: NDArray[Any], ignore_index: int) -> NDArray[np.intp]:
     return kept
 
 
+def joined_batches(values: Any, n_axes: int = 2) -> Any:
+    """Return a list of arrays with so many axes as one array, or tensor, of all rows; others as they are.
+
+    Their rows are never groups, whatever their number; images or texts have logits with more axes.
+    """
+    if not isinstance(values, list | tuple) or not values:
+        return values
+    if _is_dask(values[0]) or not all(getattr(one, "ndim", None) == n_axes for one in values):
+        return values
+    if any(headers_of(one) is not None for one in values):
+        raise InputError(
+            "batches must be arrays or tensors; found data frames. Join them first, such as by pandas.concat."
+        )
+    widths = {one.shape[1:] for one in values}
+    if len(widths) > 1:
+        found = listed(sorted(width[0] for width in widths), str)
+        raise InputError(f"all batches must have the same columns; found {found} columns.")
+    if all(map(is_tensor, values)):
+        return sys.modules["torch"].cat(list(values))
+    return np.concatenate([as_numpy(one) for one in values])
+
+
+def item_size(values: Any) -> int:
+    """Return the bytes of a number in an array or a tensor; 8, as a float64 has, for other containers."""
+    return int(getattr(getattr(values, "dtype", None), "itemsize", 8))
+
+
 def as_numpy(values: Any, wanted: str = "labels and weights must be one per row") -> NDArray[Any]:
     """Return numbers or labels as an array; a tensor can be on any device.
 
     Raise for containers that NumPy would convert silently, and wrongly or slowly.
     """
-    if _is_tensor(values):
+    if hasattr(values, "toarray") or (is_tensor(values) and values.layout != sys.modules["torch"].strided):
+        dense = ".to_dense()" if is_tensor(values) else ".toarray()"
+        raise InputError(
+            f"numbers must be in a dense array; found a sparse {type(values).__name__}. Pass {dense} of it."
+        )
+    if is_tensor(values):
         held = values.detach().cpu()
         return np.asarray((held.float() if held.dtype == sys.modules["torch"].bfloat16 else held).numpy())
     if _is_dask(values):
@@ -338,21 +402,21 @@ def as_numpy(values: Any, wanted: str = "labels and weights must be one per row"
             "impossible class: logits.filled(-np.inf)."
         )
     try:
-        return np.asarray(values)
+        array = np.asarray(values)
     except ValueError:
         raise InputError(f"{wanted}; found lists of different lengths.") from None
+    if array.dtype.kind == "U" and isinstance(values, (list, tuple)) and any(map(is_missing, values)):
+        return np.array(values, object)  # NumPy would write nan as text
+    return array
 
 
-def _is_tensor(values: Any) -> bool:
+def is_tensor(values: Any) -> bool:
+    """Say whether it is a tensor of PyTorch."""
     torch = sys.modules.get("torch")  # without it, there are no tensors
     return torch is not None and isinstance(values, torch.Tensor)
 
 
 def _unwrap(logits: Any) -> NDArray[Any]:
-    if hasattr(logits, "toarray"):
-        raise InputError(
-            f"logits must be a dense array; found a sparse {type(logits).__name__}. Pass logits.toarray()."
-        )
     array = as_numpy(numbers_of(logits), "logits must be an (N, K) array")
     if array.dtype.name == "bfloat16":
         array = array.astype(np.float32)  # which NumPy can compute with
@@ -377,12 +441,22 @@ def _advice_on_type(array: NDArray[Any]) -> str:
     return "They can be converted: pass logits.astype(float)."
 
 
+def framed_like(given: Any, result: NDArray[Any]) -> Any:
+    """Return numbers as a data frame of the same library, with the same headers, or as `wrap_like` does."""
+    if (headers := headers_of(given)) is None:
+        return wrap_like(given, result)
+    if hasattr(given, "iloc"):
+        return type(given)(result, given.index, given.columns)
+    columns = dict(zip(headers, result.T, strict=True))
+    return type(given).from_pydict(columns) if hasattr(given, "column_names") else type(given)(columns)
+
+
 def wrap_like(given: Any, result: NDArray[Any]) -> Any:
     """Return a tensor on the same device and, if both are floating point, of the same type.
 
     With the same shape it also has the same order in memory.
     """
-    if not _is_tensor(given):
+    if not is_tensor(given):
         return result
     torch = sys.modules["torch"]
     out = torch.from_numpy(result).to(given.device)
@@ -390,40 +464,6 @@ def wrap_like(given: Any, result: NDArray[Any]) -> Any:
     if out.ndim > 2 and out.shape == given.shape and not out.is_contiguous():
         return torch.empty_like(given, dtype=dtype).copy_(out)
     return out.to(dtype)
-
-
-def column_names(logits: Any) -> NDArray[np.object_] | None:
-    """Return the names of a data frame's columns, if they are text."""
-    given = getattr(logits, "column_names", None)  # of pyarrow, whose `columns` are the data
-    names = list(getattr(logits, "columns", ()) if given is None else given)
-    return np.array(names, object) if names and all(isinstance(name, str) for name in names) else None
-
-
-def check_column_names(
-    expected: Sequence[str] | NDArray[np.object_],
-    logits: Any,
-    *,
-    argument: str = "logits",
-    names: str = "cal.get_feature_names_out()",
-) -> None:
-    """Raise if the columns of a data frame, or their order, differ from the fit.
-
-    The advice calls the frame by its `argument`, and names the expression that has the `names`.
-    """
-    found, wanted = column_names(logits), list(expected)
-    if found is None or found.tolist() == wanted:
-        return
-    must = f"the columns must match the fit's, in their order: {listed(wanted)}"
-    missing = [name for name in wanted if name not in found]
-    if not missing:
-        other = "others among them" if len(found) > len(wanted) else "another order"
-        chosen = f".select(list({names}))" if hasattr(logits, "column_names") else f"[list({names})]"
-        raise InputError(f"{must}; found {other}: {listed(found.tolist())}. Pass {argument}{chosen}.")
-    raise InputError(
-        f"{must}; found {listed(found.tolist())}, without {listed(missing)}. If these are the same classes "
-        "in the same order under other names, pass "
-        f"np.asarray({argument}, float)."
-    )
 
 
 def numbers_of(frame: Any) -> Any:

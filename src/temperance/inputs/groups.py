@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.errors import InputError
+from temperance.errors import InputError, InputWarning, warn_user
+from temperance.inputs.validation import missing_rows
 
 MIN_GROUPS = 2
 MAX_VALUES = 1000  # of rows that are scored separately: a table that nobody reads has more
@@ -39,6 +40,23 @@ def check_groups(groups: Any, n_rows: int, *, at_least: int = MIN_GROUPS) -> NDA
     return codes
 
 
+def warn_of_shared_groups(fitted: Any, judged: Any) -> None:
+    """Warn if rows of a fit and rows to evaluate it have ids in common; numbers can be counted in each."""
+    ids = [set() if one is None else _texts(one) for one in (fitted, judged)]
+    if shared := ids[0] & ids[1]:
+        warn_user(
+            InputWarning(
+                f"groups of the test rows must be new; found {len(shared):,} of {len(ids[1]):,} ids in "
+                f"the validation rows, such as {min(shared)!r}.",
+                "Scores are then about groups that the fit has seen: leave them out of one of the sets.",
+            )
+        )
+
+
+def _texts(ids: Any) -> set[str]:
+    return {one for one in np.asarray(ids).ravel().tolist() if isinstance(one, str)}
+
+
 def check_by(by: Any, n_rows: int) -> tuple[list[str], NDArray[np.intp]]:
     """Return the different values by which rows are scored separately, and the number of each row's value.
 
@@ -64,13 +82,10 @@ def _numbered(given: Any, n_rows: int, wanted: str, advice: str) -> tuple[NDArra
     ids = np.asarray(given)
     if ids.shape != (n_rows,):
         raise InputError(f"{wanted}; found shape {ids.shape} for {n_rows} rows.")
-    if ids.dtype.kind == "O":
-        missing = np.array([one is None or one != one for one in ids], bool)
-        ids = ids.astype(str)
-    else:
-        missing = ids != ids
-    if missing.any():
-        raise InputError(f"{wanted}; found rows without one", rows=np.flatnonzero(missing), advice=advice)
+    missing = missing_rows(ids)
+    if missing.size:
+        raise InputError(f"{wanted}; found rows without one", rows=missing, advice=advice)
+    ids = ids.astype(str) if ids.dtype.kind == "O" else ids
     different, codes = np.unique(ids, return_inverse=True)
     return different, codes.reshape(-1)
 

@@ -22,7 +22,14 @@ from numpy.typing import NDArray
 
 from temperance import loaders
 from temperance.errors import InputError, Remedy, excerpt
-from temperance.inputs.containers import as_numpy, framework_of, numbers_of, wrap_like
+from temperance.inputs.containers import (
+    as_numpy,
+    framed_like,
+    framework_of,
+    item_size,
+    joined_batches,
+    numbers_of,
+)
 from temperance.inputs.validation import SUM_TOLERANCE, check_number, rows_where
 
 MIN_FLOOR = float(np.finfo(np.float64).eps)
@@ -110,7 +117,7 @@ def logits_from_probs(probs: Any, floor: float | None = None, *, renormalise: bo
     """Return the logarithms of probabilities: logits whose softmax are these probabilities.
 
     Probabilities (N,) or (N, 1) of class 1 of two become the logits, of the same shape, that calibrators
-    accept for a binary classifier.
+    accept for a binary classifier. A data frame stays one, with its headers.
 
     Parameters
     ----------
@@ -137,6 +144,7 @@ def logits_from_probs(probs: Any, floor: float | None = None, *, renormalise: bo
            [-0.404 , -1.1016]])
     """
     check_floor(floor)
+    probs = joined_batches(probs)
     if framework_of(probs) == "dask":
         function = partial(logits_from_probs, renormalise=renormalise)
         return loaders.load("dask probabilities")(function, probs, floor, renormalise=renormalise)
@@ -147,7 +155,7 @@ def logits_from_probs(probs: Any, floor: float | None = None, *, renormalise: bo
         # The logarithm of the floor is in range even if the floor is not.
         logs = np.maximum(logs, logs.dtype.type(np.log(lowest)))
     single = np.ndim(probs) == 1 or np.shape(probs)[1] == 1
-    return wrap_like(probs, (logs[:, 1] - logs[:, 0]).reshape(np.shape(probs)) if single else logs)
+    return framed_like(probs, (logs[:, 1] - logs[:, 0]).reshape(np.shape(probs)) if single else logs)
 
 
 def check_floor(floor: float | None) -> None:
@@ -156,13 +164,19 @@ def check_floor(floor: float | None) -> None:
         check_number("floor", floor, "from 0 to 1, without 1", lambda number: 0 <= number < 1)
 
 
-def check_probabilities(probs: Any, *, renormalise: bool | None = None) -> NDArray[np.floating[Any]]:
+def check_probabilities(
+    probs: Any, *, renormalise: bool | None = None, precision: int | None = None
+) -> NDArray[np.floating[Any]]:
     """Return `probs` of any container as an (N, K) array; (N,) and (N, 1) are the probability of class 1.
 
     Each row is divided by its sum if the user says so. `renormalise` is None if the user has no such option:
-    then no message names it.
+    then no message names it. `precision` is the item size of the numbers before they were converted.
     """
+    probs = joined_batches(probs)
     given = array = as_numpy(numbers_of(probs))
+    precision = item_size(probs) if precision is None else precision
+    if array.dtype.name == "bfloat16":
+        array = array.astype(np.float32)
     remedy = None if renormalise is None else Remedy("renormalise", (True,))
     wanted = "probabilities must be an (N, K) array of numbers from 0 to 1 whose rows sum to 1"
     if array.dtype.kind not in "fiub":
@@ -189,7 +203,8 @@ def check_probabilities(probs: Any, *, renormalise: bool | None = None) -> NDArr
     if array.ndim == 1:
         return both_columns(array)
     sums = array.sum(axis=1, dtype=np.float64)
-    off = np.flatnonzero(np.abs(sums - 1) > SUM_TOLERANCE.get(array.dtype.itemsize, 1e-6))
+    narrowest = min(precision, array.dtype.itemsize)
+    off = np.flatnonzero(np.abs(sums - 1) > SUM_TOLERANCE.get(narrowest, 1e-6))
     if off.size:
         fact = f"{wanted}; found other sums, such as {sums[off[0]]:.6g},"
         if ((array[off] > 0.5).sum(axis=1) > 1).any():

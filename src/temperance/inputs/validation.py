@@ -23,6 +23,8 @@ MIN_SCORES = 20  # this many (N,) scores from 0 to 1 are not by chance
 NOT_CLASSES = ("fold", "split", "id", "idx", "index", "weight", "weights")  # last words of columns' names
 MAX_LOGIT = np.float64(1e100)  # of a fit: sums of its square are far from the largest float64
 SUM_TOLERANCE = {2: 1e-2, 4: 1e-4, 8: 1e-6}  # of a row of probabilities, by item size
+SCORES_LIKE = "numbers that are all from 0 to 1"
+ROWS_LIKE = "rows of numbers from 0 to 1 that sum to 1"
 ROUNDING, MAX_ROUNDING = 0.005, 0.1  # of a probability with two decimals, and of the sum of many
 
 
@@ -97,42 +99,55 @@ def check_logits_shape(values: NDArray[Any]) -> None:
         )
 
 
-def warn_of_probabilities(values: NDArray[Any], *, refuse: bool = False) -> bool:
-    """Warn if the first rows all look like probabilities, or `refuse` them; return whether they do.
+def like_probabilities(values: NDArray[Any], *, few: bool = False) -> str:
+    """Say what makes the first rows look like probabilities; "" if they do not.
 
-    (N,) scores of a binary classifier arrive as the columns [0, z].
+    (N,) scores of a binary classifier arrive as the columns [0, z]; a `few` of them can be by chance.
     """
     if not len(values):
-        return False
+        return ""
     for number in (1, INSPECTED_ROWS):  # the first row rules out probabilities quickly
         rows = values[:number]
         if not 0 <= rows[0, 0] <= 1 or not ((rows >= 0) & (rows <= 1)).all():
-            return False
-    scores = bool(rows.shape[1] == 2 and not rows[:, 0].any())
-    if scores and len(rows) < MIN_SCORES and not refuse:  # a calibrator of probabilities has to be told
-        return False
+            return ""
+    if rows.shape[1] == 2 and not rows[:, 0].any() and (few or len(rows) >= MIN_SCORES):
+        return SCORES_LIKE
     tolerance = SUM_TOLERANCE.get(rows.dtype.itemsize, 1e-6)
     if rows.dtype == np.float32 and not (np.ascontiguousarray(rows).view(np.uint32) & 0xFFFF).any():
         tolerance = SUM_TOLERANCE[2]  # numbers that were bfloat16
     if len(rows) >= MIN_SCORES:  # logits of so many rows do not sum to about 1 by chance
         tolerance += min(ROUNDING * rows.shape[1], MAX_ROUNDING)
     off = np.abs(rows.sum(axis=1, dtype=np.float64) - 1) > tolerance
-    if off.any() and not scores:
+    return "" if off.any() else ROWS_LIKE
+
+
+def check_are_logits(values: NDArray[Any], *, at_use: bool = False) -> bool:
+    """Raise if the first rows are probabilities beyond doubt; if there are few, warn. Return whether it did.
+
+    At the use of a calibrator, binary scores from 0 to 1 are in doubt: rows can be chosen by their score.
+    """
+    what = like_probabilities(values)
+    if not what:
         return False
-    what = "numbers that are all from 0 to 1" if scores else "rows of numbers from 0 to 1 that sum to 1"
-    if refuse:
-        raise InputError(
-            f"the calibrator was fitted on probabilities, and logits are their logarithms; found {what}.",
-            remedy=Remedy("from_probs", (True, False) if scores else (True,)),
-        )
-    warn_user(
-        InputWarning(
-            f"logits are unbounded scores; found {what}, like probabilities.",
-            "If they are, pass logits_from_probs(...) of them.",
-            Remedy("kind", ("probs",)),
-        )
-    )
+    fact = f"logits are unbounded scores; found {what}, like probabilities."
+    if len(values) >= MIN_SCORES and not (at_use and what == SCORES_LIKE):
+        raise InputError(fact, remedy=Remedy("from_probs", (True, False)))
+    warn_user(InputWarning(fact, "If they are, pass from_probs=True.", Remedy("kind", ("probs",))))
     return True
+
+
+def is_missing(value: object) -> bool:
+    """Say whether a label or an id is missing: None, NaN, or a missing value of pandas."""
+    if value is None or (isinstance(value, (float, np.floating)) and value != value):
+        return True
+    return type(value).__name__ in ("NAType", "NaTType")
+
+
+def missing_rows(values: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the rows whose label or id is missing."""
+    if values.dtype.kind == "O":
+        return np.array([row for row, value in enumerate(values) if is_missing(value)], np.intp)
+    return np.flatnonzero(values != values)
 
 
 def doubtful_columns(names: Sequence[str], rows: NDArray[Any]) -> dict[str, str]:
@@ -249,6 +264,14 @@ def check_priors(priors: ArrayLike, n_classes: int) -> NDArray[np.float64]:
     if not abs(total - 1) <= 1e-6:
         raise InputError(f"{wanted}; found the sum {total:.6g}. Divide them by their sum.")
     return values / total
+
+
+def warn_of_small_weights(total: float, n_rows: int) -> None:
+    """Warn if the weights of the rows of a fit make it count fewer than half of them."""
+    if total < n_rows / 2:
+        fact = f"in a fit, a weight of k counts as k rows; found {n_rows:,} rows that count as {total:.3g}."
+        advice = "Pass sample_weight / sample_weight.mean(), unless the rows are worth so few."
+        warn_user(InputWarning(fact, advice))
 
 
 def check_sample_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64] | None:

@@ -38,7 +38,7 @@ from numpy.typing import ArrayLike
 
 from temperance.core.arrays import Floats, Indices, Vector
 from temperance.core.ece_loss import assign_bins, equal_width_edges
-from temperance.inputs.labels import Names
+from temperance.inputs.names import Names
 from temperance.inputs.validation import check_choice, check_number
 from temperance.metrics.intervals import Units, wilson_interval
 from temperance.metrics.predictions import Predictions, cached_slices, check_fraction, check_rows
@@ -143,7 +143,7 @@ def reliability(
     level : float
         Level of the Wilson intervals, per bin.
     sample_weight : array of shape (N,), optional
-        A row of weight k counts as k equal rows, even in the intervals.
+        A row of weight k counts as k equal rows; intervals count effective rows, (sum w)^2 / sum w^2.
     classes : sequence, optional
         Names of the columns, if labels are names.
     groups, dim, ignore_index
@@ -167,7 +167,7 @@ def reliability(
     """
     bins, level = check_bins(bins, strategy), check_fraction("level", level)
     rows = check_rows(
-        probs, labels, sample_weight, classes, groups=groups, dim=dim, ignore_index=ignore_index
+        probs, labels, sample_weight, classes, groups=groups, dim=dim, ignore_index=ignore_index, examine=True
     )
     return bin_rows(rows, bins, strategy, level)
 
@@ -193,11 +193,12 @@ def binned(
         edges = equal_mass_edges(confidence, weight, bins)
     index = assign_bins(confidence, edges)
     count = np.bincount(index, weights=weight, minlength=bins).astype(np.float64)
+    effect = effect_in_bins(outcome - confidence.astype(np.float64), index, weight, groups)
     with np.errstate(invalid="ignore"):  # 0 / 0 is nan, which marks an empty bin
         mean = np.bincount(index, weights=weight * confidence, minlength=bins) / count
         rate = np.bincount(index, weights=weight * outcome, minlength=bins) / count
-    effect = effect_in_bins(outcome - confidence.astype(np.float64), index, weight, groups)
-    low, high = wilson_interval(rate, count / effect, level)
+        rows = count**2 / np.bincount(index, weights=weight**2, minlength=bins)
+    low, high = wilson_interval(rate, np.nan_to_num(rows) / effect, level)
     return Reliability(edges.astype(np.float64), count, mean, rate, low, high, effect)
 
 

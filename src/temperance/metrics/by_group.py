@@ -62,7 +62,7 @@ from temperance.metrics.predictions import Predictions, cached_slices
 
 _GAP_SCALE = 0.2  # of the prior of the standard deviation of true gaps
 _MAX_STEPS = 50
-_CLOSE = 1e-9  # of the logarithm of a mean probability to that of the rate
+_CLOSE = 1e-9  # of the logarithm of a mean probability to the rate's
 _QUESTIONS = 2  # about the values, and about their difference
 
 

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -42,8 +42,7 @@ from temperance.core.blocks import sampled_rows
 from temperance.core.fisher import fisher_scoring, solve
 from temperance.core.objective import Objective, ObjectivePoint
 from temperance.files import scratch_array
-from temperance.inputs.containers import names_of
-from temperance.inputs.labels import Names, check_class
+from temperance.inputs.names import Names, check_class
 from temperance.inputs.validation import check_choice
 from temperance.metrics.intervals import Estimate, Units
 from temperance.metrics.predictions import Predictions, cached_slices, check_fraction, check_rows
@@ -120,14 +119,11 @@ Event = tuple[Vector, Vector, Vector, Indices | None]
 """The probabilities of an event, its outcomes, the weights and the groups of the rows."""
 
 
-def event_of(
-    rows: Predictions, class_: int | str | None = None, probs: Any = None, classes: Names | None = None
-) -> Event:
+def event_of(rows: Predictions, class_: int | str | None = None) -> Event:
     """Return the event of a test: the top label, or a class by column or name."""
     if class_ is None:
         return rows.confidence.astype(np.float64), rows.correct, rows.weight, rows.groups
-    n_classes = rows.probs.shape[1]
-    column = check_class("class_", class_, names_of(probs, classes, n_classes), n_classes)
+    column = check_class("class_", class_, rows.names, rows.probs.shape[1])
     outcome = (rows.labels == column).astype(np.float64)
     return rows.probs[:, column].astype(np.float64), outcome, rows.weight, rows.groups
 
@@ -179,7 +175,7 @@ def spiegelhalter(
     rows = check_rows(
         probs, labels, sample_weight, classes, groups=groups, dim=dim, ignore_index=ignore_index
     )
-    return spiegelhalter_of(*event_of(rows, class_, probs, classes))
+    return spiegelhalter_of(*event_of(rows, class_))
 
 
 def cumulative_differences(
@@ -227,7 +223,7 @@ def cumulative_differences(
     rows = check_rows(
         probs, labels, sample_weight, classes, groups=groups, dim=dim, ignore_index=ignore_index
     )
-    return cumulative_of(*event_of(rows, class_, probs, classes), statistic)
+    return cumulative_of(*event_of(rows, class_), statistic)
 
 
 def cox(
@@ -281,7 +277,7 @@ def cox(
     rows = check_rows(
         probs, labels, sample_weight, classes, groups=groups, dim=dim, ignore_index=ignore_index
     )
-    return cox_of(*event_of(rows, class_, probs, classes), confidence)
+    return cox_of(*event_of(rows, class_), confidence)
 
 
 def cox_classes(

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from temperance import loaders
 from temperance.core.arrays import Indices, Matrix
 from temperance.errors import InputError
-from temperance.inputs.labels import Names
+from temperance.inputs.names import Names
 from temperance.inputs.validation import random_generator
 from temperance.metrics.bins import Reliability, bin_rows, check_bins, debiased, places_in_bins
 from temperance.metrics.bootstrap import DRAWS, bootstrap, expected_noise, norm_interval, scaled
@@ -325,7 +325,7 @@ def evaluate(
         "dim": dim, "ignore_index": ignore_index, "groups": groups, "by": by, "positive": positive,
         "positions": positions,
     }  # fmt: skip
-    rows = check_rows(probs, labels, sample_weight, classes, **given)
+    rows = check_rows(probs, labels, sample_weight, classes, examine=True, **given)
     scorer = Scorer(bins, confidence, draws, random_state)
     if callable(progress):
         result = scorer.evaluate(rows, progress)
@@ -334,8 +334,9 @@ def evaluate(
             result = scorer.evaluate(rows, lambda share: report("intervals", share))
     if before is not None:
         uncalibrated = check_rows(before, labels, sample_weight, classes, **given)
+        uncalibrated = replace(uncalibrated, groups=rows.groups)
         result = replace(result, before=Uncalibrated.of(uncalibrated, rows, confidence))
-    of_first_axis = groups is None and rows.groups is not None
+    of_first_axis = groups is None and rows.groups is not None and np.ndim(probs) > 2
     return replace(result, of_first_axis=of_first_axis)
 
 

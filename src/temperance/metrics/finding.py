@@ -1,6 +1,6 @@
 """What rows show about probabilities, in one state and one sentence, the same in every command.
 
-With two classes people act on P(positive), so that is what is judged: its mean against the rate of the
+With two classes people act on P(positive), so that is evaluated: its mean against the rate of the
 class, as O/E (observed over expected), and its slope. With several classes it is the confidence in the top
 class, and the frequency of each class; of a class that the caller calls positive, its probability.
 
@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from temperance.errors import percent
-from temperance.inputs.labels import class_in_words
+from temperance.inputs.names import class_in_words
 from temperance.metrics.calibration_tests import LEVEL, cox_of
 from temperance.metrics.intervals import Estimate, mean_interval, without_nan
 from temperance.metrics.one_test import Design, one_test
@@ -77,9 +77,9 @@ class Finding:
     p_value, level_p, spread_p : float
         Of the average and spread test, and of its two parts; nan if the rows cannot show a part.
     of_event : bool
-        Whether P(class) is judged, as with two classes; otherwise it is the confidence in the top class.
+        Whether P(class) is evaluated, as with two classes; otherwise it is the confidence in the top class.
     name : str
-        The class: the one whose probability is judged, or the one furthest from its predicted frequency.
+        The class: the one whose probability is evaluated, or the one furthest from its predicted frequency.
     n_rows : int
     mean, rate : float
         The mean probability of the class, and its share of the labels.
@@ -143,7 +143,7 @@ class Finding:
         ends = gap.value, gap.high, gap.low  # no class has a frequency below 0
         ratio = Estimate(*(float(np.maximum(0.0, 1 - end / mean)) if mean > 0 else np.nan for end in ends))
         if event is None:
-            gap = _confidence_gap(rows)
+            gap = rows.gap(CONFIDENCE)
         else:
             slope = cox_of(p, outcome, of_class.weight, of_class.groups, CONFIDENCE).slope
             if not np.isfinite(slope.high - slope.low):  # rows of a single group
@@ -173,7 +173,7 @@ class Finding:
 
     @property
     def confidence(self) -> float:
-        """The mean confidence in the top class, where it is judged."""
+        """The mean confidence in the top class, where it is evaluated."""
         return np.nan if self.of_event else self.accuracy + self.gap.value
 
     @property
@@ -376,13 +376,6 @@ def _gap(rows: Predictions) -> Estimate:
     p, wrong = rows.probs[:, 1].astype(np.float64), rows.pseudo_error
     pseudo = p - wrong.labels, wrong.weight
     return mean_interval(p - rows.labels, rows.weight, CONFIDENCE, -1.0, 1.0, pseudo, rows.groups)
-
-
-def _confidence_gap(rows: Predictions) -> Estimate:
-    """Return confidence minus accuracy."""
-    wrong = rows.pseudo_error
-    pseudo = -wrong.residual, wrong.weight
-    return mean_interval(-rows.residual, rows.weight, CONFIDENCE, -1.0, 1.0, pseudo, rows.groups)
 
 
 def _chance(rows: Predictions) -> float:

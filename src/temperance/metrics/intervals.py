@@ -24,7 +24,8 @@ classifier, and equal weights. `metrics.predictions` draws its labels. With c = 
 share of one row, x_i' the loss at the pseudo-label of row i and q its chance, sum_i q_i (c (x_i' - m))^2 is
 added to sum_i u_i^2, and likewise to the third moment. The noise of calibration errors and of parts of losses
 includes the same row. It plays the role of a pseudo-count for a proportion: it dominates where there are only
-a handful of errors, and is one row of many elsewhere.
+a handful of errors, and is one row of many elsewhere. Of many classes it is correct predictions that can be
+few: a mean of confidence minus correctness has a pseudo-success as well, spread in proportion to sqrt(p_ij).
 
 Where a handful of rows determine the mean, such as two errors in 200 rows, the transformation leaves its
 range of validity, and the far end would be several times too far. A count of k rare events has A = k^(-1/2),
@@ -53,6 +54,8 @@ References
    doi:10.1080/01621459.1927.10502953
 .. [5] Korn and Graubard (1998). Confidence intervals for proportions with small expected number of positive
    counts estimated from survey data.
+.. [6] Fay and Feuer (1997). Confidence intervals for directly standardized rates: A method based on the gamma
+   distribution.
 """
 
 from __future__ import annotations
@@ -296,19 +299,25 @@ def proportion_interval(
     """Return the weighted mean of zeros and ones with its Wilson interval, whose width is never 0.
 
     For one to four events, or as few failures, Wilson's interval is too short at the near end, which is then
-    the exact one-sided limit (Brown, Cai and DasGupta, 2001). The number of rows is the number of independent
-    rows of equal weight with the same variance; few groups count as fewer.
+    the exact one-sided limit (Brown, Cai and DasGupta, 2001). Each end has its number of rows: how many
+    independent rows of equal weight would have the same variance if there were one failure more, for the
+    lower end, or one event more. So an event of a small weight does not hide that others could have a large
+    one (Fay and Feuer, 1997). There are at most 1 / sum_i v_i^2 of them; few groups count as fewer.
     """
     from scipy.special import betaincinv
 
-    total = float(weight.sum())
-    mean, share = float(weight @ values) / total, weight / total
-    moves = share * (values - mean)
-    squares = float(moves @ moves)
-    units = Units.of(moves, share, groups)
-    rows = mean * (1 - mean) / squares if squares > 0 else 1 / float(share @ share)
+    share = weight / weight.sum()
+    one_row = float(share @ share)
+    # All rows equal: the mean must not be 1 - 1e-16.
+    mean = float(values[0]) if np.ptp(values) == 0 else min(float(weight @ values) / float(weight.sum()), 1.0)
+    units = Units.of(share * (values - mean), share, groups)
+    with_one = (mean + one_row * np.array([0.0, 1.0])) / (1 + one_row)
+    of_one = (one_row * np.array([with_one[0], 1 - with_one[1]])) ** 2
+    squares = share**2 @ (values[:, None] - with_one) ** 2 + of_one
+    of_equal = with_one * (1 - with_one) * (1 + one_row)
+    rows = 1 / np.maximum(np.divide(squares, of_equal, out=np.zeros(2), where=of_equal > 0), one_row)
     rows /= units.effect * units.widening(confidence) ** 2
-    low, high = wilson_interval(np.array([mean]), np.array([rows]), confidence)
+    low, high = wilson_interval(np.array([mean, mean]), rows, confidence)
     events = np.maximum(rows * np.array([mean, 1 - mean]), np.finfo(np.float64).tiny)
     fewest = betaincinv(events, rows - events + 1, 1 - confidence)
-    return Estimate(mean, min(float(low[0]), float(fewest[0])), max(float(high[0]), 1 - float(fewest[1])))
+    return Estimate(mean, min(float(low[0]), float(fewest[0])), max(float(high[1]), 1 - float(fewest[1])))

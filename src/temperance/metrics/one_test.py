@@ -303,7 +303,7 @@ def _class_sum(
 
 
 def _of_two(rows: Predictions, weight: Vector, design: Design | None) -> tuple[float, tuple[float, bool]]:
-    """Return the p-value of the level of two classes, and that of the spread with its direction."""
+    """Return the p-value of the level of two classes, and of the spread with its direction."""
     level_p = count_p(rows, 1, weight, design)
     chance = rows.probs.T.astype(np.float64)
     chance /= chance.sum(axis=0)
@@ -400,7 +400,7 @@ class _Spread:
         return quadratic(self.residuals, self.inverse, self.rows.groups, design)
 
     def joint_p(self, design: Design | None) -> float:
-        """Return the p-value of all columns together; nan if fewer than two can be judged."""
+        """Return the p-value of all columns together; nan if fewer than two are informative."""
         from scipy.special import chdtrc
 
         statistic, freedom = self.joint(design)

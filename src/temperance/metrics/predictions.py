@@ -16,7 +16,7 @@ least t, then
 Intervals need one error, even if no row is one (see `metrics.intervals`). Each row gets a pseudo-label: a
 class k other than j, in proportion to sqrt(p_k). Its place among these is a term of an additive sequence,
 which is as even as chance, and the same on every call. The chance of the row is w sum_k sqrt(p_k) over the
-same classes, up to a factor.
+same classes, up to a factor. A pseudo-success, with the label j, has the chance w sqrt(p_j).
 """
 
 from __future__ import annotations
@@ -30,18 +30,22 @@ from numpy.typing import NDArray
 
 from temperance.core.arrays import Vector
 from temperance.core.blocks import block_rows, row_slices
+from temperance.errors import rows_at
 from temperance.inputs.containers import (
     Beside,
     as_numpy,
-    names_of,
+    item_size,
+    joined_batches,
     numbers_of,
     open_logits,
 )
+from temperance.inputs.copies import find_copies
 from temperance.inputs.groups import MIN_GROUPS, check_groups
-from temperance.inputs.labels import Names, check_class, check_labels
+from temperance.inputs.labels import check_labels
+from temperance.inputs.names import Names, check_class, choose_columns, names_of
 from temperance.inputs.probabilities import check_probabilities
-from temperance.inputs.validation import check_number, check_sample_weight
-from temperance.metrics.intervals import Units
+from temperance.inputs.validation import check_number
+from temperance.metrics.intervals import Estimate, Units, mean_interval
 
 _GOLDEN_RATIO = (5**0.5 - 1) / 2
 
@@ -71,7 +75,7 @@ class Predictions:
 
     @property
     def event(self) -> int | None:
-        """The class whose probability is judged; None if it is the confidence in the top class."""
+        """The class whose probability is evaluated; None if it is the confidence in the top class."""
         return judged_class(self.probs.shape[1], self.positive, positions=self.positions)
 
     def of_class(self, column: int) -> Predictions:
@@ -164,6 +168,14 @@ class Predictions:
             totals += self.weight[block] @ self.probs[block].astype(np.float64, copy=False)
         return totals
 
+    def gap(self, level: float) -> Estimate:
+        """Return confidence minus accuracy, with a pseudo-error and a pseudo-success in its interval."""
+        said = self.confidence.astype(np.float64)
+        chance = self.weight * np.sqrt(said)
+        at_both = np.concatenate([said, said - 1])
+        pseudo = at_both, np.concatenate([self.pseudo_error.weight, chance / chance.sum()])
+        return mean_interval(-self.residual, self.weight, level, -1.0, 1.0, pseudo, self.groups)
+
     def mean(self, values: Vector) -> float:
         """Return the weighted mean of one value per row."""
         return float(self.weight @ values) / self.total
@@ -207,34 +219,39 @@ def check_rows(
     min_groups: int = MIN_GROUPS,
     positive: int | str | None = None,
     positions: bool = False,
+    examine: bool = False,
 ) -> Predictions:
     """Check the input of a metric, and drop rows of weight 0 and rows to be ignored.
 
     Labels and `positive` can be class names, given as `classes` or as the columns of a data frame. Groups are
-    numbered from 0 without gaps; without them, arrays with more axes are grouped along their first axis.
+    numbered from 0 without gaps; without them, arrays with more axes are grouped along their first axis. Rows
+    without groups are examined, if asked for, and copies of a row are a group.
     """
+    probs = choose_columns(joined_batches(probs), classes)
     array, opened = as_numpy(numbers_of(probs)), None
     if array.ndim > 2 or dim not in (-1, array.ndim - 1):
         opened = open_logits(array, dim)
         array = np.asarray(opened.values)
     few: dict[str, Any] = {"ignore_index": ignore_index, "min_groups": min_groups}
     beside = Beside.open(opened, len(array), labels, sample_weight, groups, by, **few)
-    array = check_probabilities(array if beside.kept is None else array[beside.kept])
+    with rows_at(beside.kept):
+        kept_rows = array if beside.kept is None else array[beside.kept]
+        array = check_probabilities(kept_rows, precision=item_size(probs))
     if array.dtype.itemsize > 8:  # bin edges are computed in float64
         array = array.astype(np.float64)
     n_rows, n_classes = array.shape
     names = names_of(probs, classes, n_classes)
-    index = check_labels(beside.labels, n_rows, n_classes, names)
+    with rows_at(beside.kept):
+        index = check_labels(beside.labels, n_rows, n_classes, names)
     event = None if positive is None else check_class("positive", positive, names, n_classes)
-    weight = check_sample_weight(beside.weights, n_rows)
+    weight, together = beside.weights, beside.groups
     if weight is None:
         weight = np.ones(n_rows)
-    rows = Predictions(array, index, weight, beside.groups, beside.by, names, event, positions)
-    kept = weight > 0
-    rows = rows if kept.all() else rows.take(kept)
-    if rows.groups is None:
-        return rows
-    return replace(rows, groups=check_groups(rows.groups, len(rows.probs), at_least=min_groups))
+    if together is not None:
+        together = check_groups(together, n_rows, at_least=min_groups)
+    elif examine:
+        together = find_copies(array, index, lambda p: p.max(axis=1))
+    return Predictions(array, index, weight, together, beside.by, names, event, positions)
 
 
 def judged_class(n_classes: int, positive: int | None, *, positions: bool = False) -> int | None:

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temperance.core.arrays import Vector
-from temperance.inputs.labels import Names
+from temperance.inputs.names import Names
 from temperance.metrics.bins import Reliability, bin_rows, check_bins, classwise_error, debiased
 from temperance.metrics.intervals import Estimate, influence_interval, mean_interval, proportion_interval
 from temperance.metrics.predictions import Predictions, check_rows, risk_curve
@@ -96,6 +96,11 @@ class Metric:
         def decorate(of_checked: Callable[[*_Checked], float]) -> Callable[_Parameters, float]:
             @wraps(of_checked)
             def score(*given: _Parameters.args, **options: _Parameters.kwargs) -> float:
+                try:
+                    signature.bind(*given, **options)
+                except TypeError as error:  # which would name `check`
+                    message = f"{score.__name__} takes probs and labels, and others by name: {error}"
+                    raise TypeError(message) from None
                 return of_checked(*check(*given, **options))
 
             about, returns, rest = (inspect.getdoc(of_checked) or "").partition("Returns\n-------\n")
@@ -447,7 +452,7 @@ def smooth_ece(rows: Predictions) -> float:
 @Metric(
     label="overconfidence",
     help="mean confidence minus accuracy",
-    estimate=_estimated_mean(lambda rows: -rows.residual, -1, 1),
+    estimate=lambda rows, _, level: rows.gap(level),
     interval="skewness",
     range=(-1, 1),
     best="zero",

@@ -2,7 +2,7 @@
 
 An alarm stays valid however often one looks, and that takes rows. Until then there is a reason to watch the
 calibrator: a mean residual of the last check, or of the last three together, is outside its allowed range,
-and differs from that of the fit by more than three standard errors, of these rows and of the fit together.
+and differs from the fit's by more than three standard errors, of these rows and of the fit together.
 
 What has changed is estimated from sums over labelled rows.
 
@@ -31,7 +31,7 @@ KEEP, WATCH, ADAPT, REFIT, INSPECT, LABEL = "keep", "watch", "adapt", "refit", "
 """Actions: do nothing, check more labels, adapt to other class frequencies, fit again, inspect the rows
 (their columns or labels have probably changed), or label rows first."""
 
-LAST = 3  # checks that are judged together
+LAST = 3  # checks that are evaluated together
 DIFFERS = 3.0  # standard errors from the mean residual at the fit
 MAX_CLASSES_TOLD = 5
 REMAINING = 3  # a new fit is allowed an uncertainty of a third of the change
@@ -58,7 +58,7 @@ class Gap:
         Number of rows; weighted ones count as their share.
     column : int or None
         The class whose probability it is; None for the confidence in the predicted class. It is what is
-        judged, unless that is within its allowed range and another one is not.
+        evaluated, unless that is within its allowed range and another one is not.
     predicted, observed : float
         The mean probability, and the share of the labels; or the mean confidence, and the accuracy.
     gap, low, high : float

@@ -15,12 +15,11 @@ import numpy as np
 from markupsafe import escape
 from numpy.typing import NDArray
 
-from temperance.calibrators.estimator import model_of
-from temperance.calibrators.fit_record import is_fitted_on
+from temperance.calibrators.estimator import check_headers, model_of
+from temperance.calibrators.fit_record import warn_if_fitted_on
 from temperance.core.arrays import Indices, Vector
 from temperance.core.blocks import read_blocks
 from temperance.core.logit_rows import LogitRows
-from temperance.core.objective import FitData
 from temperance.errors import InputError, InputWarning, Remedy, warn_user
 from temperance.files import utc_now
 from temperance.formulas.model import (
@@ -31,9 +30,10 @@ from temperance.formulas.model import (
     check_kind,
     logits_for,
 )
-from temperance.inputs.containers import Beside, names_of, open_logits
-from temperance.inputs.labels import Names, check_class, check_labels, class_in_words
-from temperance.inputs.validation import check_number, check_sample_weight
+from temperance.inputs.containers import Beside, open_logits
+from temperance.inputs.labels import check_labels
+from temperance.inputs.names import Names, check_class, class_in_words, names_of
+from temperance.inputs.validation import check_number
 from temperance.metrics.by_group import CalibrationByGroup, calibration_by_group
 from temperance.metrics.finding import Finding
 from temperance.metrics.predictions import Predictions, judged_class
@@ -111,7 +111,7 @@ class Check:
     gaps : tuple of Gap
         The last labelled check, the last three together, and all.
     finding : Finding or None
-        What these rows alone show, as `metrics.evaluate` says it; None without labels.
+        What these rows show without the history, as `metrics.evaluate` says it; None without labels.
     recheck : Gap or None
         The gap of these rows, if they were counted before and are not among `gaps`.
     expected_accuracy : tuple of three floats or None
@@ -306,7 +306,7 @@ def check(
     from_probs : bool, optional
         Whether the rows are probabilities, as for `Calibrator.predict_proba`.
     positive : int or str, optional
-        The class whose probability people act on; by default that of the fit, and of two classes the second.
+        The class whose probability people act on; by default as in the fit, and of two classes the second.
         The same in all checks of a history.
 
     Returns
@@ -339,7 +339,8 @@ def check(
     """
     check_number("alpha", alpha, "between 0 and 0.5, such as 0.05", lambda a: 0 < a <= 0.5)
     model = model_of(calibrator)
-    names = names_of(logits, None, model.n_classes) or model.record.class_names
+    check_headers(calibrator, logits)
+    names = model.record.class_names or names_of(logits, None, model.n_classes)
     event = model.record.positive
     if positive is not None:
         event = check_class("positive", positive, names, model.n_classes)
@@ -362,16 +363,7 @@ def check(
         values = values[beside.kept]
     n_rows, n_classes = values.shape
     columns = None if labels is None else check_labels(beside.labels, n_rows, n_classes, names)
-    weights, together = check_sample_weight(beside.weights, n_rows), beside.groups
-    values_of = beside.by
-    if weights is not None and not weights.all():  # rows without weight do not count
-        kept = np.flatnonzero(weights)
-        values, weights = values[kept], weights[kept]
-        columns, together, values_of = (
-            None if of_rows is None else of_rows[kept] for of_rows in (columns, together, values_of)
-        )
-    if together is not None:  # a group can be ignored as a whole
-        together = np.unique(together, return_inverse=True)[1]
+    weights, together, values_of = beside.weights, beside.groups, beside.by
     _warn_of_rows(model, values, columns, together)
 
     probs = apply_to_rows(model, "predict_proba", values)
@@ -462,9 +454,9 @@ def _warn_of_rows(
         fact = f"the rows of the fit were in {model.n_groups:,} groups; found rows without groups."
         advice = "If these rows belong together too, chance is larger than the check assumes: pass groups."
         warn_user(InputWarning(fact, advice, Remedy("groups", (None,))))
-    if columns is not None and is_fitted_on(model, FitData(LogitRows(values, columns), None)):
-        fact = "check needs rows that the fit has not seen; found the rows of the fit."
-        warn_user(InputWarning(fact, "A fit describes its own rows best: pass other rows."))
+    if columns is not None:
+        rows = LogitRows(values, columns)
+        warn_if_fitted_on(model, rows, "check", "A fit describes its own rows best")
 
 
 def _digest_of_rows(values: NDArray[Any]) -> str:

@@ -86,7 +86,7 @@ class Record:
     edition : int
         Of the limits, which enter the bets (`sums.allowed`): the number with which a line begins.
     positive : int or None
-        The class whose probability is judged, if there is one; unknown in the first edition.
+        The class whose probability is evaluated, if there is one; unknown in edition 1.
     tolerance, alpha : float
         Settings of the evidence.
     log_e, highest_log_e : float

@@ -7,10 +7,10 @@ of label y among new rows, and M_yk the mean of P_k among the rows of the fit wi
 
 s^2 and S^2 the variances of P_k among n_y new rows, and among m_y rows of the fit. P is that before the
 calibrator was adapted. Adapting is advised if no difference is larger than chance explains, and if the one
-test (`metrics.one_test`) does not reject the adapted probabilities of the rows at hand. Neither is enough: a
+test (`metrics.one_test`) does not reject the adapted probabilities of these rows. Neither is enough: a
 classifier that has become less sharp can leave its means in place, and with few rows the test sees little.
 
-The log losses of both repairs are told as well. They are those of the rows at hand, since a history has no
+The log losses of both repairs are told as well. They are of the rows just checked, since a history has no
 rows: after a new fit by cross-validation. A method that cannot move class frequencies is replaced by one that
 can, if they are off.
 """
@@ -38,7 +38,7 @@ from temperance.monitoring.sums import LabelledSums, Limits
 FOLDS = 5
 BIASED = "bayes-bias"
 """The method that takes the place of one that cannot move class frequencies."""
-MAX_ROWS, MIN_ROWS, MAX_LOGITS = 20_000, 1000, 1 << 19  # of the rows at hand; of more, as many are sampled
+MAX_ROWS, MIN_ROWS, MAX_LOGITS = 20_000, 1000, 1 << 19  # of the rows just checked; of more, a sample
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Repairs:
     p_value : float or None
         Of the one test of the adapted probabilities; None if the calibrator cannot be adapted.
     rows : int
-        Number of rows at hand, of which the losses are.
+        Number of rows just checked, of which the losses are.
     loss, adapted, refitted : float or None
         The log loss as it is, after adapting, and after fitting to other rows of them; None if it cannot be.
     folds : int
@@ -108,7 +108,7 @@ def compare_repairs(
     rows: Predictions,
     values: Floats,
 ) -> Repairs:
-    """Compare both repairs for a change that `window` shows, on the rows at hand and their logits."""
+    """Compare both repairs for a change that `window` shows, on the rows just checked and their logits."""
     implied = None if limits.of_positions else _implied(window, limits)
     at_most = min(MAX_ROWS, max(MIN_ROWS, MAX_LOGITS // values.shape[1]))
     few = sampled_rows(-(-len(values) // at_most), len(values))
@@ -133,7 +133,7 @@ def compare_repairs(
 
 
 def _implied(window: LabelledSums, limits: Limits) -> tuple[int, float, float, bool] | None:
-    """Return a class, what label shift implies for its mean probability, that mean, and if it may be chance.
+    """Return a class, what label shift implies for its mean probability, that mean, and if it can be chance.
 
     Of several classes, it is the one that differs most, except those that share a group.
     """

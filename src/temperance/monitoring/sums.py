@@ -19,7 +19,7 @@ and the same on the other side. The margin of a class is larger where there are 
 tolerance. For a class rarer than 10% it shrinks with the frequency of the class (of two, of the rarer one).
 Otherwise a class of 1% could become three times as frequent unnoticed.
 
-Limits enter the bets, so a history keeps those that it began with: the first edition has the sum of tolerance
+Limits enter the bets, so a history keeps those that it began with: edition 1 has the sum of tolerance
 and errors, from a sample of the rows of the fit, and residuals of both of two classes.
 
 Positions of answers are not classes: whatever their number, they count as one class, which is always right.
@@ -56,7 +56,7 @@ TOLERANCE = 0.02
 
 CONFIDENCE = 0.95  # of all intervals
 QUANTILE = float(norm.ppf((1 + CONFIDENCE) / 2))
-MARGIN, FIRST_MARGIN = 2.5, 2.0  # standard errors of the gap at the fit; in the first edition
+MARGIN, FIRST_MARGIN = 2.5, 2.0  # standard errors of the gap at the fit; in edition 1
 RARE = 0.1  # frequency of a class below which its tolerance shrinks
 EDITION = 2
 """Of the limits of new histories."""
@@ -97,7 +97,7 @@ class Limits:
 
     @property
     def gap(self) -> tuple[float, float]:
-        """The allowed prediction minus observation, of what is judged: its mean residual negated."""
+        """The allowed prediction minus observation, of what is evaluated: its mean residual negated."""
         return self.gap_of(self.judged)
 
     def gap_of(self, i: int) -> tuple[float, float]:

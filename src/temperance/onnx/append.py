@@ -11,6 +11,7 @@ converter also calls raw scores `probabilities`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -35,11 +36,12 @@ from temperance.calibrators import Calibrator
 from temperance.calibrators.estimator import model_of
 from temperance.errors import InputError, Remedy, library_errors
 from temperance.files import check_regular, check_writable
+from temperance.formulas.fit_record import FittedOn
 from temperance.formulas.model import Model
 from temperance.inputs.probabilities import check_floor
 from temperance.inputs.validation import check_choice
 from temperance.onnx.graph import OLDEST_OPSET, Array, Graph
-from temperance.onnx.model import METHOD, calibrate, describe, name_for, write_model
+from temperance.onnx.model import METHOD, calibrate, describe, logarithms, name_for, write_model
 
 KINDS = ("logits", "probs")
 
@@ -141,9 +143,8 @@ def append_to_onnx(
         softmax = _softmax_behind(classifier, found.name, "Sigmoid" if is_single else "Softmax")
         source = softmax[-1].input[0] if softmax else found.name
         in_probs = not softmax and _kind_of(classifier, found.name, kind) == "probs"
-        if floor is None:
-            fitted_on = fitted.record.fitted_on
-            floor = 0.0 if fitted_on is None else fitted_on.floor or 0.0
+        fitted_on = fitted.record.fitted_on or FittedOn()
+        floor = fitted_on.floor if floor is None else floor
         # The calibrator follows the classifier's output, with casts to its type and back.
         x, working = Array(graph, source), helper.np_dtype_to_tensor_dtype(graph.dtype)
         if working != element:
@@ -151,10 +152,10 @@ def append_to_onnx(
         if is_single:
             x = graph.node("Reshape", x, [-1, 1])
             x = graph.node("Concat", 1.0 - x if in_probs else x * 0.0, x, axis=-1)
-        if in_probs or floor:
-            x = graph.node("Log", x) if in_probs else graph.node("LogSoftmax", x, axis=-1)
-        if floor:
-            x = graph.node("Max", x, float(np.log(floor)))
+        if in_probs:
+            x = logarithms(graph, x, floor, renormalise=fitted_on.renormalised)
+        elif floor:
+            x = graph.clip(graph.node("LogSoftmax", x, axis=-1), float(np.log(floor)), math.inf)
         calibrated = name if working == element else f"{graph.prefix}_{name}"
         calibrate(fitted, graph, x, calibrated, output)
         if working != element:

@@ -29,15 +29,12 @@ class Snippets:
         Commands that fit the method, save it as cal.json and use it; none if there are no files.
     export : sequence of str
         Commands that write cal.json as a model that other programs run.
-    from_probs : bool
-        Whether the files hold probabilities; if so, a service also passes probabilities.
     setup : sequence of str
         Lines of Python that define `val_logits` and `val_labels`.
     """
 
     shell: Mapping[str, Sequence[str]] = field(default_factory=dict)
     export: Sequence[str] = ()
-    from_probs: bool = False
     setup: Sequence[str] = ()
 
 
@@ -80,7 +77,7 @@ def python_lines(comparison: Comparison, snippets: Snippets, method: str) -> lis
     if method not in snippets.shell:
         fit = _fit(comparison, calibrator) or [reuse]
         lines += [*snippets.setup, *fit, 'calibrator.save("cal.json")', ""]
-    rows = "classifier_probs, from_probs=True" if snippets.from_probs else "logits"
+    rows = "classifier_probs, from_probs=True" if calibrator.model_.of_probabilities else "logits"
     return [
         *lines,
         "# In the service, which needs only NumPy:",
@@ -94,6 +91,8 @@ def _fit(comparison: Comparison, calibrator: Calibrator) -> list[str]:
     if not all(type(value) in _PLAIN for value in calibrator.get_params().values()):
         return []
     arguments = ["val_logits", "val_labels"]
+    if calibrator.model_.of_probabilities:
+        arguments = ["val_probs", "val_labels", "from_probs=True"]
     if comparison.fitted.weights is not None:
         arguments.append("sample_weight=val_weights")
     if comparison.class_names is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from copy import deepcopy
 from types import MappingProxyType
 from typing import Any, Self
@@ -22,9 +23,9 @@ from temperance.calibrators import Calibrator
 from temperance.calibrators.external_methods import find_method, fit
 from temperance.calibrators.fit_record import record_source
 from temperance.core.arrays import Indices, Vector
-from temperance.errors import InputError, excerpt
+from temperance.errors import InputError, InputWarning, excerpt
 from temperance.formulas.fit_record import FittedOn
-from temperance.inputs.containers import as_numpy
+from temperance.inputs.containers import as_numpy, is_tensor, wrap_like
 from temperance.inputs.groups import check_groups
 from temperance.inputs.validation import check_choice, check_sample_weight
 from temperance.sklearn.folds import (
@@ -172,15 +173,16 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         if not isinstance(self.ensemble, bool) and self.ensemble != "auto":
             raise InputError(f"ensemble must be True, False or 'auto'; found {excerpt(self.ensemble)}.")
         calibrator = find_method(self.calibrator)()
+        target = y if is_tensor(y) else None
         X, y = indexable(X, check_target(y))
-        weights = check_sample_weight(sample_weight, len(y))
+        weights = check_sample_weight(None if sample_weight is None else as_numpy(sample_weight), len(y))
         together = None if groups is None else check_groups(as_numpy(groups), len(y))
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)  # a failed fit leaves no attributes
         if isinstance(self.estimator, FrozenEstimator) or (isinstance(self.cv, str) and self.cv == "prefit"):
             parts = self._score_prefit(X, y, weights, fit_params)
         else:
-            parts = self._score_folds(X, y, weights, together, fit_params)
+            parts = self._score_folds(X, y, y if target is None else target, weights, together, fit_params)
         self._calibrate(calibrator, parts, columns_of(y, self.classes_), weights, together)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimators_[0], name):
@@ -234,6 +236,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         self,
         X: Any,
         y: NDArray[Any],
+        target: Any,
         weights: Vector | None,
         groups: Indices | None,
         fit_params: dict[str, Any],
@@ -258,13 +261,13 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         splits = split_rows(splitter, X, y, for_split)
         ensemble = self._averages(estimator)
         self.classes_ = np.unique(y)
-        given = X, y, weights, for_fit, self.response, self.classes_, ensemble
+        given = X, y, target, weights, for_fit, self.response, self.classes_, ensemble
         jobs = (delayed(score_fold)(clone(estimator), split, *given) for split in splits)
         parts = keep_known(Parallel(n_jobs=self.n_jobs)(jobs), columns_of(y, self.classes_), weights)
         if ensemble:
             self.estimators_ = [part.estimator for part in parts]
         else:
-            self.estimators_ = [clone(estimator).fit(X, y, **for_fit)]
+            self.estimators_ = [clone(estimator).fit(X, target, **for_fit)]
         self.response_ = choose_response(self.response, self.estimators_[0], X, self.classes_)
         return parts
 
@@ -295,7 +298,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         shares = (1.0 if weights is None else weights[rows]) / np.bincount(rows)[rows]
         shares = None if (shares == 1).all() else shares
         together = None if groups is None or len(np.unique(groups[rows])) < 2 else groups[rows]
-        fit(self.calibrator_, logits, labels[rows], shares, groups=together)
+        with warnings.catch_warnings():
+            if len(np.unique(rows)) < len(rows):  # the copies and their weights are ours
+                warnings.simplefilter("ignore", InputWarning)
+            fit(self.calibrator_, logits, labels[rows], shares, groups=together)
         if isinstance(self.calibrator_, Calibrator):  # it has only seen logits
             floor = float(np.exp(self.log_floor_))
             fitted_on = FittedOn("probabilities", floor) if by_probability else FittedOn("logits")
@@ -338,12 +344,12 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         """
         logits = self._logits(X)
         if len(logits) == 1 and hasattr(self.calibrator_, "predict"):  # where probabilities of 1 tie
-            return self.classes_[self.calibrator_.predict(logits[0])]
-        return self.classes_[np.argmax(self._mean_probs(logits), axis=1)]
+            return _like(X, self.classes_[self.calibrator_.predict(logits[0])])
+        return _like(X, self.classes_[np.argmax(self._mean_probs(logits), axis=1)])
 
     def predict_proba(self, X: Any) -> Vector:
         """Return the calibrated probabilities, (N, K), in the order of `classes_`."""
-        return self._mean_probs(self._logits(X))
+        return _like(X, self._mean_probs(self._logits(X)))
 
     def _mean_probs(self, logits: list[Vector]) -> Vector:
         return np.mean([self.calibrator_.predict_proba(one) for one in logits], axis=0)
@@ -362,7 +368,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
 
     def predict_log_proba(self, X: Any) -> Vector:
         """Return the logarithms of the calibrated probabilities, finite even where these underflow."""
-        return np.asarray(log_softmax(self._calibrated(X), axis=1))
+        return _like(X, np.asarray(log_softmax(self._calibrated(X), axis=1)))
 
     def decision_function(self, X: Any) -> Vector:
         """Return the calibrated logits, (N, K); for two classes (N,), the log-odds of the second.
@@ -370,7 +376,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         The logits of an ensemble are the logarithms of its probabilities.
         """
         calibrated = self._calibrated(X)
-        return calibrated[:, 1] - calibrated[:, 0] if len(self.classes_) == 2 else calibrated
+        return _like(X, calibrated[:, 1] - calibrated[:, 0] if len(self.classes_) == 2 else calibrated)
 
     def set_output(self, *, transform: str | None = None) -> Self:
         """Set the output of the transformers inside the estimator: "default", "pandas" or "polars".
@@ -404,6 +410,12 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
             tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
             tags.classifier_tags.poor_score = inner.classifier_tags.poor_score
         return tags
+
+
+def _like(X: Any, result: NDArray[Any]) -> Any:
+    """Return numbers as a tensor if X is one and scikit-learn dispatches by the type of arrays."""
+    dispatches = get_config()["array_api_dispatch"] and result.dtype.kind in "iufb"
+    return wrap_like(X, result) if dispatches else result
 
 
 def _routing() -> bool:

@@ -17,6 +17,7 @@ from sklearn.utils.validation import _check_method_params, column_or_1d, has_fit
 
 from temperance.core.arrays import Indices, Vector
 from temperance.errors import InputError
+from temperance.inputs.containers import as_numpy, is_tensor
 from temperance.inputs.probabilities import floor_below
 from temperance.inputs.validation import check_number
 
@@ -28,6 +29,7 @@ def check_target(y: Any) -> NDArray[Any]:
     """Return `y` as an array of one label per row, of a sortable type."""
     if y is None:
         raise InputError("CalibratedClassifier requires y to be passed, but the target y is None.")
+    y = as_numpy(y) if is_tensor(y) else y
     # NumPy would turn ["cat", nan, 1] into three strings, and so into three classes.
     labels = column_or_1d(np.array(y, object) if isinstance(y, (list, tuple)) else y, warn=True)
     if labels.dtype.kind == "O":
@@ -149,7 +151,7 @@ def known_classes(estimator: Any) -> NDArray[Any]:
             "estimator must be a classifier with one label per row, and have classes_ after fitting; "
             f"{type(estimator).__name__} does not."
         )
-    return np.asarray(classes)
+    return as_numpy(classes)
 
 
 def columns_of(labels: NDArray[Any], classes: NDArray[Any]) -> Indices:
@@ -199,7 +201,7 @@ def score(estimator: Any, X: Any, response: str, classes: NDArray[Any]) -> tuple
             f"the estimator must name its classes as y does; {type(estimator).__name__} has "
             f"{known[columns < 0].tolist()[0]!r} in its classes_, which is not in y."
         )
-    scores = np.asarray(getattr(estimator, response)(X), np.float64)
+    scores = np.asarray(as_numpy(getattr(estimator, response)(X)), np.float64)
     if response == "predict_proba":
         scores = _logarithms(scores, estimator)
     elif scores.shape[1:] in ((), (1,)):
@@ -261,20 +263,24 @@ def score_fold(
     split: Split,
     X: Any,
     y: NDArray[Any],
+    target: Any,
     weights: Vector | None,
     fit_params: dict[str, Any],
     response: str,
     classes: NDArray[Any],
     keep: bool,
 ) -> Part:
-    """Train on the training rows of a fold and score its test rows; `keep` also returns the model."""
+    """Train on the training rows of a fold and score its test rows; `keep` also returns the model.
+
+    `target` is y in the container for the estimator, which can be a tensor, as X can.
+    """
     train, test = split
     counted = train if weights is None else train[weights[train] > 0]
     if len(np.unique(y[counted])) < 2:
         # A model of one class has no scores to calibrate, and most estimators cannot fit one.
         return Part(test, np.empty((len(test), 0)), np.empty(0, np.intp))
-    X_train, y_train = _safe_split(estimator, X, y, train)
-    X_test, _ = _safe_split(estimator, X, y, test, train)
+    X_train, y_train = _safe_split(estimator, X, target, train)
+    X_test, _ = _safe_split(estimator, X, target, test, train)
     estimator.fit(X_train, y_train, **_check_method_params(X, params=fit_params, indices=train))
     method = choose_response(response, estimator, X_test, classes)
     return Part(test, *score(estimator, X_test, method, classes), estimator if keep else None)

@@ -3,7 +3,7 @@
 A figure of averages shows the ECE or NLL of each method and size, relative to TS. Per task, a method's mean
 over draws is divided by the score of TS fitted to as many rows. A marker is the mean of these ratios over
 tasks, with a bar of one standard error. Each data set with three or more tasks has a panel; all others share
-one.
+one. The label of an own method can be long: figures make room for so many characters of it.
 
 The critical difference diagram orders methods by mean rank, with bars over indistinguishable ones. Its layout
 follows J. Demsar, JMLR 7, 2006: the best on the left, the critical difference above the axis.
@@ -52,6 +52,7 @@ _CHARTS: dict[str, Callable[..., Chart]] = {
     "h_PTS": partial(entropy_temperatures, method="pts"),
     "PTSvHTS": two_temperatures,
 }
+USUAL_LABEL, MAX_LABEL = 12, 30  # characters of a method's label
 ON_A_TASK = tuple(_CHARTS)
 """The figures of one task; the others show the whole study."""
 
@@ -240,7 +241,8 @@ def _draw_averages(results: Results, metric: str, methods: Sequence[str] | None)
     across = min(len(panels), 3)
     down = -(-len(panels) // across)
     # In inches: one column of a journal for one panel, two for more.
-    figure = blank_figure(3.4 if across == 1 else 7.0, 0.9 + 2.3 * down)
+    longest = max(len(_label(method)) for method in panels[0].ratio.index)
+    figure = blank_figure(3.4 if across == 1 else 7.0, 0.9 + (2.3 + _room(longest)) * down)
     grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
     areas = _areas(results.sizes)
     for ax, panel in zip(grid.flat, panels, strict=False):
@@ -285,11 +287,21 @@ def _draw_panel(ax: Axes, panel: Panel, areas: Vector) -> None:
             ax.text(
                 place, 1.0, "∞", transform=ax.get_xaxis_transform(), ha="center", va="top", color=style.colour
             )
-    labels = [method_style(key).label for key in panel.ratio.index]
+    labels = [_label(method) for method in panel.ratio.index]
     ax.set_xlim(-0.5, len(labels) - 0.5)
     ax.set_xticks(range(len(labels)), labels, rotation=90)
     ax.tick_params(axis="x", length=0, labelbottom=True)
     ax.set_title(f"{panel.title} ({panel.tasks} task{'s' if panel.tasks > 1 else ''})", parse_math=False)
+
+
+def _label(method: str) -> str:
+    """Return the label of a method; of a long one of the user's own, its beginning and its end."""
+    return shorten(method_style(method).label, MAX_LABEL)
+
+
+def _room(longest: int) -> float:
+    """Return the inches that the longest label needs more than a label of the package."""
+    return 0.075 * max(0, longest - USUAL_LABEL)
 
 
 def _areas(sizes: Sequence[int]) -> Vector:
@@ -308,7 +320,8 @@ def _draw_ranks(ranks: Ranks) -> Figure:
     bars = [(mean[group[0]], mean[group[-1]]) for group in ranks.groups if len(group) > 1]
     first_label, left = 0.15 + _BAR_STEP * len(bars), -(-k // 2)
     # In inches; the margins hold the labels.
-    above, below, width, margin = 0.55, 0.15 + first_label + _STEP * left, 7.0, 1.35
+    above, below, width = 0.55, 0.15 + first_label + _STEP * left, 7.0
+    margin = 1.35 + _room(max(len(_label(method)) for method in mean.index))
     height, inside = 0.3 + above + below, width - 2 * margin
     figure = blank_figure(width, height)
     figure.set_layout_engine("none")
@@ -333,12 +346,12 @@ def _draw_ranks(ranks: Ranks) -> Figure:
     # A line goes from each mean rank to the method's name: the better half is on the left.
     per_inch = (k - 1) / inside
     for i, (method, rank) in enumerate(mean.items()):
-        style, on_left = method_style(method), i < left
+        style, label, on_left = method_style(method), _label(method), i < left
         y = -first_label - _STEP * (i if on_left else k - 1 - i) - 0.05
         end = 1 - 0.1 * per_inch if on_left else k + 0.1 * per_inch
         ax.plot([rank, rank, end], [0, y, y], zorder=1, color=style.colour, linewidth=0.7, clip_on=False)
         ax.plot(rank, 0, marker="o", markersize=2.5, **look)
-        words = f"{style.label}  {rank:.2f} " if on_left else f" {rank:.2f}  {style.label}"
+        words = f"{label}  {rank:.2f} " if on_left else f" {rank:.2f}  {label}"
         ax.text(end, y, words, ha="right" if on_left else "left", va="center", parse_math=False)
     return figure
 

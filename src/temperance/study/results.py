@@ -78,11 +78,15 @@ class Results:
         return groups
 
     def large_datasets(self) -> dict[str, list[TaskFile]]:
-        """Return the tasks of each data set with three or more, and `other`; only `all` if none has three."""
+        """Return the tasks of each data set with three or more, and of `other` ones; `all` if none has three.
+
+        A single other one has its own name.
+        """
         datasets = self.datasets()
         large = {name: tasks for name, tasks in datasets.items() if len(tasks) >= MIN_TASKS}
-        rest = [task for name, tasks in datasets.items() if name not in large for task in tasks]
-        return large | ({"other" if large else "all": rest} if rest else {})
+        small = [name for name in datasets if name not in large]
+        title = small[0] if len(small) == 1 else "other" if large else "all"
+        return large | ({title: [task for name in small for task in datasets[name]]} if small else {})
 
     def draws(self, metric: str, n: int) -> pd.Series:
         """Return the scores of the fits that succeeded, by task, method and number of the draw."""

@@ -19,8 +19,8 @@ from temperance.data.read_options import PARTS, ReadOptions
 from temperance.data.rows_file import RowFile, open_rows, parts_of
 from temperance.errors import InputError, InputWarning, Remedy, warn_user
 from temperance.files import sha256
-from temperance.inputs.containers import LabelledRows, open_labelled, open_logits
-from temperance.inputs.validation import INSPECTED_ROWS, warn_of_probabilities
+from temperance.inputs.containers import LabelledRows, open_labelled
+from temperance.inputs.validation import INSPECTED_ROWS
 
 _NEEDED = "as .npz with logits_val, labels_val, logits_test and labels_test, or as harness samples"
 _SAMPLES_NAME = re.compile(r"samples_(.+)_\d{4}-\d\d-\d\dT[\d.-]+")
@@ -183,10 +183,12 @@ def _describe(path: Path, given: ReadOptions) -> TaskFile:
         raise InputError(
             f"{path}: val and test rows must have the same classes; found {val.shape} and {test.shape}."
         )
-    for file in (val, test):  # warn once, here: the workers of a study do not warn
-        first = next(file.logit_blocks(INSPECTED_ROWS), None)
-        if first is not None and file.kind == "logits":
-            warn_of_probabilities(open_logits(first).values)
+    for file in (val, test):
+        try:
+            next(file.logit_blocks(INSPECTED_ROWS), None)  # which raises for probabilities
+        except InputError as error:
+            error.remedy = None  # a study has no argument about one file
+            raise
     n_rows = val.shape[0], test.shape[0]
     return TaskFile(_stem(path), path, sha256(path), *n_rows, classes.pop(), options)
 

@@ -142,6 +142,8 @@ METHOD_FOR = {"logits": "transform", "probabilities": "predict_proba"}
 class CalibratorModule(nn.Module):
     """The result of `Calibrator.to_torch`: `transform` for tensors of any shape, device and float type.
 
+    The module of a calibrator that was fitted on probabilities takes these.
+
     The fitted numbers are float64 buffers with the names of `Calibrator.parameters`, so `state_dict` holds
     them and `.to(device)` moves them; `.half()` and the like do not change them. 16-bit and 32-bit logits are
     computed in float32, float64 in float64, even under autocast, and the result has the type of the logits.
@@ -194,7 +196,8 @@ class CalibratorModule(nn.Module):
 
     def extra_repr(self) -> str:
         """Describe the calibrator."""
-        return f"{self._model.name}, n_classes={self._model.n_classes}, dim={self.dim}"
+        of = ", of probabilities" if self._model.of_probabilities else ""
+        return f"{self._model.name}, n_classes={self._model.n_classes}, dim={self.dim}{of}"
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         if fn(torch.empty(0)).device.type in NO_DOUBLES:
@@ -206,6 +209,55 @@ class CalibratorModule(nn.Module):
                 # .half() is meant for the model; rounding the fitted numbers would change the calibrator.
                 self._buffers[name] = before[name].to(moved.device)
         return self
+
+
+class ProbabilityModule(CalibratorModule):
+    """The same for a calibrator that was fitted on probabilities: `forward` takes these.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from temperance import TemperatureScaling
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=1000, n_classes=3, random_state=0)
+    >>> cal = TemperatureScaling().fit(task.probabilities, task.labels, from_probs=True)
+    >>> cal.to_torch(output="probabilities")(torch.tensor([[0.5, 0.5, 0.0]])).shape
+    torch.Size([1, 3])
+    """
+
+    def forward(self, probabilities: Tensor) -> Tensor:
+        """Return calibrated logits or probabilities."""
+        fitted_on = self._model.record.fitted_on
+        assert fitted_on is not None
+        p = probabilities.to(working_dtype(probabilities))
+        binary = self._model.n_classes == 2 and (p.ndim == 1 or (p.ndim == 2 and p.shape[1] == 1))
+        if binary:
+            p = torch.stack([1 - p, p])
+        elif fitted_on.renormalised:
+            p = p / p.sum(dim=self.dim, keepdim=True)
+        some = p != 0  # the logarithm of 0 has no derivative
+        logits = torch.where(some, torch.log(torch.where(some, p, 1.0)), -torch.inf)
+        if fitted_on.floor:
+            logits = torch.clamp(logits, min=float(np.log(fitted_on.floor)))
+        result = super().forward(logits[1] - logits[0] if binary else logits)
+        return result.to(probabilities.dtype) if probabilities.is_floating_point() else result
+
+
+def to_module(
+    calibrator: Calibrator | Model, dim: int | None = None, output: str = "logits"
+) -> CalibratorModule:
+    """Return the module of a calibrator, which takes what the calibrator was fitted on.
+
+    Examples
+    --------
+    >>> from temperance import TemperatureScaling
+    >>> from temperance.data import simulate
+    >>> task = simulate(n_rows=200, n_classes=3)
+    >>> to_module(TemperatureScaling().fit(task.logits, task.labels))
+    CalibratorModule(TemperatureScaling, n_classes=3, dim=-1)
+    """
+    model = model_of(calibrator)
+    return (ProbabilityModule if model.of_probabilities else CalibratorModule)(model, dim, output)
 
 
 def _numpy_can(logits: Tensor) -> bool:
@@ -227,6 +279,7 @@ def save_program(
 ) -> None:
     """Write a program that takes float32 logits (batch, K), of any batch size, and returns probabilities.
 
+    If the calibrator was fitted on probabilities, the program takes `probabilities`.
     With dim=1, the default if the fit had it, logits belong to pixels, (batch, K, H, W). With
     output="logits" it returns calibrated logits.
 
@@ -247,15 +300,14 @@ def save_program(
     dim = axis_of_classes(model, dim)
     if dim not in (-1, 1):
         raise InputError(f"dim must be 1 or -1 in a program; found {dim}. Move the axis before it.")
-    example = torch.zeros(2, model.n_classes, *(() if dim == -1 else (3, 5)))
-    shapes = {"logits": {0: torch.export.Dim("batch")}}
+    example = torch.full((2, model.n_classes, *(() if dim == -1 else (3, 5))), 1 / model.n_classes)
+    sizes = {0: torch.export.Dim("batch")}
     if dim == 1:
-        shapes["logits"] |= {2: torch.export.Dim("height"), 3: torch.export.Dim("width")}
+        sizes |= {2: torch.export.Dim("height"), 3: torch.export.Dim("width")}
     if model.n_columns is None:
-        shapes["logits"][1] = torch.export.Dim("positions", min=2)
-    program = torch.export.export(
-        CalibratorModule(model, dim, output).eval(), (example,), dynamic_shapes=shapes
-    )
+        sizes[1] = torch.export.Dim("positions", min=2)
+    module = to_module(model, dim, output).eval()
+    program = torch.export.export(module, (example,), dynamic_shapes=(sizes,))
     content = io.BytesIO()
     torch.export.save(program, content)
     write_atomically(path, content.getvalue(), overwrite=overwrite)

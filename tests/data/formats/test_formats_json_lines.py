@@ -145,3 +145,29 @@ def test_blank_lines_only_and_a_damaged_gzip(tmp_path):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(InputError, match=words):
             open_rows(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"logits": [0.5, 1.5], "label": 0, "logits": [3.0, 0.25]}',
+        '{"logits": {"cat": 0.5, "dog": 1.5, "cat": 3.0}, "label": "cat"}',
+    ],
+)
+def test_a_key_that_occurs_twice_in_a_record_is_refused(path, line):
+    other = line.replace(', "logits": [3.0, 0.25]', "").replace(', "cat": 3.0', "")
+    key = "cat" if "cat" in line else "logits"
+    with pytest.raises(InputError, match=rf"line 2: a field must occur once; found '{key}' more than once\."):
+        open_rows(save(path, [other, line])).logits()
+
+
+def test_records_by_class_are_read_in_the_order_that_the_user_names(path):
+    records = [
+        {"logits": dict(zip(NAMES, row, strict=True)), "label": NAMES[label]}
+        for row, label in zip(LOGITS.tolist(), LABELS, strict=True)
+    ]
+    rows = open_rows(save(path, records), classes=["owl", "cat", "dog"])
+    np.testing.assert_array_equal(rows.logits(), LOGITS[:, [2, 0, 1]])
+    assert rows.labels.tolist() == [(label + 1) % 3 for label in LABELS]
+    with pytest.raises(InputError, match=r"none is named 'eel'\. Correct classes"):
+        open_rows(path, classes=["owl", "cat", "eel"])

@@ -27,10 +27,10 @@ from pathlib import Path
 from temperance.data.read_options import MARK_KEY, ReadOptions
 from temperance.errors import MAX_LISTED, InputError, Remedy, excerpt, file_error, listed
 from temperance.inputs.labels import MARK_CLASSES, MAX_INDEX
+from temperance.inputs.names import STEMS, after_stem, places_of
 
 BESIDE_SCORES = ("labels", "ids", "groups", "by", MARK_KEY)
 """Keys of columns that can hold text."""
-STEMS = {"logits": "logit", "probs": "prob"}
 LABEL_NAMES = ("label", "labels", "target", "y", "y_true", "class", "truth", "true_label", "ground_truth")
 CONFIDENCE, MARK, PROB_CORRECT = "confidence", "correct", "prob_correct"
 """Columns of answers: how sure each was, whether it was correct; and the first under a name of its own."""
@@ -88,7 +88,7 @@ def group(
         return found | {"probs": Columns((answered,), flat=True, class_names=choice.classes or MARK_CLASSES)}
     for key, stem in STEMS.items():
         if columns := _scores(path, stem, free, choice):
-            found[key] = _chosen(path, columns, choice)
+            found[key] = chosen(path, columns, choice)
     if not found.keys() & STEMS.keys() and free:
         scores = _unnamed_scores(path, names, free, identifier, choice)
         absent = {"label_column": label is None and choice.labels is None, "id_column": identifier is None}
@@ -139,8 +139,8 @@ def _scores(path: Path, stem: str, names: list[str], choice: ReadOptions) -> Col
     """Return the columns named as scores: by number, else by class, else a single column."""
     by_class: dict[str, str] = {}
     for name in names:
-        if match := re.fullmatch(rf"{stem}s?_(.+)", name):
-            _check_other(path, by_class.setdefault(match[1], name), name)
+        if (one := after_stem(name, stem)) is not None:
+            _check_other(path, by_class.setdefault(one, name), name)
     numbers = [one for one in by_class if re.fullmatch(rf"-?[0-9]{{1,{MAX_DIGITS}}}", one)]
     counts_from_0 = min(map(int, numbers), default=-1) == 0
     if len(numbers) == len(by_class) and counts_from_0:
@@ -200,29 +200,24 @@ def _unnamed_scores(
         )
     several = len(free) > 1
     columns = Columns(tuple(free), not several, tuple(free) if several else None)
-    return _chosen(path, columns, choice)
+    return chosen(path, columns, choice)
 
 
-def _chosen(path: Path, columns: Columns, choice: ReadOptions) -> Columns:
+def chosen(path: Path, columns: Columns, choice: ReadOptions) -> Columns:
     """Return the columns of the classes that the user names: by these names, or in the order of the file.
 
     If the user names none, and the columns are the known classes in another order, they are put in order.
     """
-    own = columns.class_names or [str(number) for number in range(len(columns.names))]
-    places = {} if columns.flat else dict(zip(own, columns.names, strict=True))
+    numbered = columns.class_names is None
+    own = [] if columns.flat else columns.class_names or [str(place) for place in range(len(columns.names))]
     classes = choice.classes
-    if classes is None and choice.default_classes and set(choice.default_classes) == set(places):
+    if classes is None and choice.default_classes and set(choice.default_classes) == set(own):
         classes = choice.default_classes
     if classes is None:
         return columns
-    if all(name in places for name in classes):
-        return replace(columns, names=tuple(places[name] for name in classes), class_names=classes)
-    unknown = [name for name in classes if name not in places]
-    if columns.class_names is not None and len(unknown) < len(classes):
-        raise file_error(
-            path,
-            f"must have one column per class; none is named {listed(unknown)}. Correct classes.",
-        )
+    places = places_of(own, classes, numbered=numbered, where=str(path))
+    if places is not None:
+        return replace(columns, names=tuple(columns.names[place] for place in places), class_names=classes)
     if not columns.flat:  # a single column can hold lists, so its cells determine the number of classes
         check_number_of_classes(path, len(columns.names), classes)
     return replace(columns, class_names=classes)

@@ -24,11 +24,12 @@ from typing import Any
 
 import numpy as np
 
-from temperance.data.formats.columns import BESIDE_SCORES, Columns, group, not_numbers, whole_number
+from temperance.data.formats.columns import BESIDE_SCORES, Columns, chosen, group, not_numbers, whole_number
 from temperance.data.formats.compression import open_bytes
 from temperance.data.lazy_array import TEXT, LazyArray, RecordArray, UnreadableArray
 from temperance.data.read_options import ReadOptions
 from temperance.errors import InputError, Remedy, excerpt, file_error, listed
+from temperance.json_fields import unique_fields
 
 _OTHER_LABELS = {str: "the name of a class", bool: "true or false"}
 """Labels that are not numbers, by type. A file has labels of one type only."""
@@ -73,7 +74,9 @@ def first_record(path: Path) -> Record:
 
 def _parsed(path: Path, number: int, line: bytes) -> dict[str, Any]:
     try:
-        content = json.loads(line)
+        content = json.loads(line, object_pairs_hook=unique_fields)
+    except InputError as error:
+        raise file_error(path, f"line {number}: {error}. Keep one of them.") from None
     except (ValueError, RecursionError):  # not UTF-8, not JSON, nested too deeply
         content = None
     if isinstance(content, dict):
@@ -104,10 +107,12 @@ def members(path: Path, choice: ReadOptions) -> dict[str, LazyArray]:
     with open_bytes(path) as file:
         n_rows = sum(not line.isspace() for line in file)
     groups = group(path, list(first.fields), choice)
-    return {key: _stored(path, key, columns, first, n_rows) for key, columns in groups.items()}
+    return {key: _stored(path, key, columns, first, n_rows, choice) for key, columns in groups.items()}
 
 
-def _stored(path: Path, key: str, columns: Columns, first: Record, n_rows: int) -> LazyArray:
+def _stored(
+    path: Path, key: str, columns: Columns, first: Record, n_rows: int, choice: ReadOptions
+) -> LazyArray:
     names, class_names = columns.names, columns.class_names
     values = [first.fields[name] for name in names]
     shape: tuple[int, ...] = (n_rows,) if columns.flat else (n_rows, len(names))
@@ -118,8 +123,10 @@ def _stored(path: Path, key: str, columns: Columns, first: Record, n_rows: int) 
         read = partial(_label, name=names[0], kind=kind)
         dtype = {str: TEXT, bool: np.bool_, int: np.int64}[kind]
     elif len(names) == 1 and isinstance(values[0], dict):
-        shape, class_names = (n_rows, len(values[0])), tuple(values[0])
-        read = partial(_row_by_class, key=key, name=names[0], class_names=class_names)
+        keys = tuple(values[0])
+        used = chosen(path, Columns(keys, False, keys), choice)
+        shape, class_names = (n_rows, len(used.names)), used.class_names
+        read = partial(_row_by_class, key=key, name=names[0], keys=keys, used=used.names)
     elif len(names) == 1 and isinstance(values[0], list):
         shape, class_names = (n_rows, len(values[0])), None
         read = partial(_row_in_list, key=key, name=names[0], length=len(values[0]))
@@ -154,15 +161,17 @@ def _row(record: Record, key: str, names: Sequence[str]) -> list[Any]:
     return _numbers(record, key, [record.field(name) for name in names])
 
 
-def _row_by_class(record: Record, key: str, name: str, class_names: tuple[str, ...]) -> list[Any]:
+def _row_by_class(
+    record: Record, key: str, name: str, keys: tuple[str, ...], used: tuple[str, ...]
+) -> list[Any]:
     """Return the scores in an object with one number per class."""
     scores = record.field(name)
-    if not isinstance(scores, dict) or scores.keys() != set(class_names):
+    if not isinstance(scores, dict) or scores.keys() != set(keys):
         raise record.error(
             f"{name!r} must have one number per class of the first record, "
-            f"{listed(class_names)}; found {shown(scores)}."
+            f"{listed(keys)}; found {shown(scores)}."
         )
-    return _numbers(record, key, [scores[one] for one in class_names])
+    return _numbers(record, key, [scores[one] for one in used])
 
 
 def _row_in_list(record: Record, key: str, name: str, length: int) -> list[Any]:
