@@ -81,10 +81,10 @@ def test_the_remedy_gives_no_warning_and_the_right_result():
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.float64])
-@pytest.mark.parametrize("n_rows", [5, len(PROBS)])
-def test_probabilities_of_any_precision_are_recognised(dtype, n_rows):
+def test_probabilities_of_any_precision_are_recognised(dtype):
     with pytest.raises(InputError, match=SAID):
-        CAL.predict_proba(PROBS[:n_rows].astype(dtype))
+        CAL.predict_proba(PROBS.astype(dtype))
+    assert len(said(lambda: CAL.predict_proba(PROBS[:5].astype(dtype)))[0]) == 1
 
 
 def test_binary_scores_within_the_unit_interval_are_refused_by_a_fit_if_there_are_enough():
