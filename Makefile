@@ -216,7 +216,7 @@ prior: $(VENV)/ready
 	$(BIN)/python benchmarks/learn_prior.py $(TASKS) --out src/temperance/population.json --overwrite
 
 bayes-evaluation: $(VENV)/ready
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[rivals]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt probmetrics==1.3.0
 	$(BIN)/python benchmarks/bayes_evaluation.py $(TASKS) --out docs/bayesian --jobs 2 --groups rivals,package
 	$(BIN)/python benchmarks/bayes_evaluation.py $(TASKS) --out docs/bayesian --jobs 2 --groups ours --again
 	$(BIN)/python benchmarks/bayes_report.py

@@ -11,7 +11,7 @@ all their rows.
 OUT/scores.csv.gz holds a line for each cell and method. It is written after each cell; existing lines are
 kept, so a run that was stopped can continue, and groups can be run one after the other. `--again` computes
 the lines of the groups anew. `bayes_report` makes tables and figures of the file. The rivals need `pip
-install "temperance[rivals]"`.
+install probmetrics`.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from bayes_methods import REFERENCE, build, most_draws, names
 from learn_prior import dataset_of as family_of
 from learn_prior import summaries
 from numpy.typing import NDArray
+from prior_from_tasks import learn_population
 
 from temperance import metrics
 from temperance.files import write_atomically
-from temperance.learning import learn_population
 from temperance.population import write_population
 
 SIZES = (200, 1000, 20, 50, 5000)  # in the order of running

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from probmetrics_methods import ProbmetricsCalibration
 
 from temperance import CALIBRATORS, make_calibrator
-from temperance.adapters import ProbmetricsCalibration, SklearnCalibration
+from temperance.adapters import SklearnCalibration
 
 REFERENCE = "ts"  # every method is compared with it, on the same rows
 PACKAGE = ("ts", "hts", "ets", "pts", "bts", "lts", "hnlts")

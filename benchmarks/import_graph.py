@@ -29,10 +29,7 @@ LAYERS = (
     ("calibrators", "data", "metrics"),
     ("calibrator_file", "decisions"),
     ("serving",),
-    (
-        *("adapters", "calarena", "comparison", "dask", "learning"),
-        *("monitoring", "onnx", "sklearn", "streaming", "torch"),
-    ),
+    ("adapters", "comparison", "dask", "monitoring", "onnx", "sklearn", "streaming", "torch"),
     ("display",),
     ("report", "study"),
     ("cli",),

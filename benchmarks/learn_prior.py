@@ -14,8 +14,8 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+from prior_from_tasks import TaskSummary, learn_population, summarise_task
 
-from temperance.learning import TaskSummary, learn_population, summarise_task
 from temperance.population import write_population
 
 MOST_ROWS = 10_000

@@ -2,6 +2,7 @@
 
 import io
 import math
+from types import SimpleNamespace
 
 import pytest
 
@@ -26,10 +27,18 @@ class Clock:
         return self.now
 
 
-@pytest.mark.parametrize("stream", [Terminal(), NotebookStream()])
-def test_the_line_appears_late_and_is_erased(stream):
+@pytest.fixture
+def clock(monkeypatch):
+    """Return the clock of progress lines, which stands still."""
     clock = Clock()
-    with reporting("Comparing", True, stream, clock) as report:
+    monkeypatch.setattr("temperance.progress.time", SimpleNamespace(monotonic=clock))
+    return clock
+
+
+@pytest.mark.parametrize("stream", [Terminal(), NotebookStream()])
+def test_the_line_appears_late_and_is_erased(stream, clock, monkeypatch):
+    monkeypatch.setattr("sys.stderr", stream)
+    with reporting("Comparing", True) as report:
         report("ts", 0.1)
         assert stream.getvalue() == ""
         clock.now = DELAY
@@ -48,9 +57,9 @@ def test_the_line_appears_late_and_is_erased(stream):
 @pytest.mark.parametrize(
     ("progress", "stream"), [(False, Terminal()), (None, Terminal()), (True, io.StringIO())]
 )
-def test_nothing_is_written_without_a_request_or_a_terminal(progress, stream):
-    clock = Clock()
-    with reporting("Comparing", progress, stream, clock) as report:
+def test_nothing_is_written_without_a_request_or_a_terminal(progress, stream, clock, monkeypatch):
+    monkeypatch.setattr("sys.stderr", stream)
+    with reporting("Comparing", progress) as report:
         clock.now = 100.0
         report("ts", 0.5)
     assert stream.getvalue() == ""
@@ -84,11 +93,11 @@ def test_compare_evaluate_and_the_curve_report_to_a_function_or_a_line(monkeypat
     assert stream.getvalue() == before
 
 
-def test_a_long_line_fits_80_columns_and_is_erased_after_an_error():
-    stream, clock = Terminal(), Clock()
+def test_a_long_line_fits_80_columns_and_is_erased_after_an_error(clock, monkeypatch):
+    monkeypatch.setattr("sys.stderr", stream := Terminal())
 
     def interrupted():
-        with reporting("Comparing", True, stream, clock) as report:
+        with reporting("Comparing", True) as report:
             clock.now = DELAY
             report("x" * 200, 0.5)
             raise KeyboardInterrupt

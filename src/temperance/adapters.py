@@ -1,21 +1,18 @@
-"""Calibrators of other packages as methods: `pip install "temperance[rivals]"`.
+"""Calibrators of scikit-learn as methods, registered as `sklearn-sigmoid` and `sklearn-isotonic`.
 
 Each has `fit(logits, labels)` and `predict_proba(logits)`, so `compare`, the study and `CalibratedClassifier`
-accept it, by the names under which this package registers them:
-`sklearn-temperature` (scikit-learn 1.8 and later), `sklearn-sigmoid`, `sklearn-isotonic`, `probmetrics-svs`
-and `probmetrics-sms`.
+accept it.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
 
 from temperance.core.arrays import Indices, Matrix, Vector
-from temperance.loaders import import_optional
 
 
 class _LogitsAsScores(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -89,51 +86,5 @@ class SklearnCalibration(BaseEstimator):  # type: ignore[misc]
         return probs
 
 
-class ProbmetricsCalibration(BaseEstimator):  # type: ignore[misc]
-    """Calibration by a method of probmetrics, fitted to logits.
-
-    Parameters
-    ----------
-    method : str
-        A name that its `get_calibrator` knows, such as "sms" or "svs".
-
-    References
-    ----------
-    .. [1] Berta et al. (2026). Structured matrix scaling for multi-class calibration. arXiv:2511.03685
-
-    Examples
-    --------
-    `fit` needs `pip install "temperance[rivals]"`. As every method, it is cloned, unfitted, per fit:
-
-    >>> from temperance.adapters import ProbmetricsCalibration
-    >>> ProbmetricsCalibration("svs").get_params()
-    {'method': 'svs'}
-    """
-
-    def __init__(self, method: str = "sms") -> None:
-        self.method = method
-
-    def _logits(self, logits: Any) -> Any:
-        distributions = import_optional("probmetrics.distributions", "rivals", "this method")
-        torch = import_optional("torch", "torch", "this method")
-        return distributions.CategoricalLogits(torch.from_numpy(np.array(logits, np.float64)))
-
-    def fit(self, logits: Matrix, labels: Indices) -> Self:
-        """Fit to labelled rows."""
-        torch = import_optional("torch", "torch", "this method")
-        calibrators = import_optional("probmetrics.calibrators", "rivals", "this method")
-        quiet = {f"{self.method}_print_init_info": False} if self.method in ("svs", "sms") else {}
-        self.calibrator_ = calibrators.get_calibrator(self.method, **quiet)
-        self.calibrator_.fit_torch(self._logits(logits), torch.from_numpy(np.array(labels, np.int64)))
-        return self
-
-    def predict_proba(self, logits: Matrix) -> Matrix:
-        """Return calibrated probabilities, (N, K)."""
-        return np.asarray(self.calibrator_.predict_proba_torch(self._logits(logits)).get_probs())
-
-
-temperature = SklearnCalibration("temperature")
 sigmoid = SklearnCalibration("sigmoid")
 isotonic = SklearnCalibration("isotonic")
-svs = ProbmetricsCalibration("svs")
-sms = ProbmetricsCalibration("sms")

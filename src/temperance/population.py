@@ -1,7 +1,7 @@
 """How overconfidence depends on the shape of a prediction, across a population of classifiers.
 
 This is the prior of `BayesianTemperatureScaling`: a small JSON file, learned from many tasks by
-`temperance.learning`. The package has one; users can learn their own.
+`benchmarks/learn_prior.py`. The package has one; users can learn their own.
 """
 
 from __future__ import annotations

@@ -24,12 +24,7 @@ _WIDTH = 79
 
 
 @contextmanager
-def reporting(
-    title: str,
-    progress: Progress,
-    stream: TextIO | None = None,
-    clock: Callable[[], float] = time.monotonic,
-) -> Iterator[Report]:
+def reporting(title: str, progress: Progress) -> Iterator[Report]:
     """Yield the function that a long call reports to; its line is erased at the end.
 
     Examples
@@ -41,16 +36,16 @@ def reporting(
     if callable(progress):
         yield progress
         return
-    stream = sys.stderr if stream is None else stream
+    stream = sys.stderr
     if not progress or not is_watched(stream):
         yield lambda what, share: None
         return
-    next_update, width = clock() + DELAY, 0
+    next_update, width = time.monotonic() + DELAY, 0
 
     def show(what: str, share: float) -> None:
         """Overwrite the line."""
         nonlocal next_update, width
-        now = clock()
+        now = time.monotonic()
         if now < next_update:
             return
         next_update = now + _PAUSE

@@ -63,13 +63,6 @@ def test_short_words_and_numbers_of_the_table_of_files_are_not_broken(open_page,
     assert files.locator("xpath=..").evaluate(HIDDEN) <= 0
 
 
-def test_what_was_learnt_is_wrapped_on_a_phone(open_page):
-    page = open_page(**PHONE)
-    summary = page.locator("#parameters details[open] pre").first
-    assert len(summary.inner_text()) > 100
-    assert summary.evaluate(HIDDEN) <= 0
-
-
 def test_the_date_is_on_one_line(open_page):
     page = open_page(**PHONE)
     assert page.locator(".about time").evaluate(LINES) == 1

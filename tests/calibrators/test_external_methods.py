@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 import temperance
 from temperance import CALIBRATORS, CalibratedClassifier, InputError, TemperatureScaling, compare
-from temperance.adapters import ProbmetricsCalibration
+from temperance.adapters import SklearnCalibration
 from temperance.calibrators.external_methods import find_method, find_methods
 from temperance.data import simulate
 from temperance.study import Results, find_tasks, run_study
@@ -237,15 +237,12 @@ def test_a_calibrated_classifier_accepts_any_method(stranger, rows):
         np.testing.assert_allclose(np.exp(model.predict_log_proba(test.logits)), probs)
 
 
-@pytest.mark.parametrize("key", ["sklearn-temperature", "sklearn-sigmoid", "sklearn-isotonic"])
+@pytest.mark.parametrize("key", ["sklearn-sigmoid", "sklearn-isotonic"])
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_the_methods_of_scikit_learn_are_available(key, n_classes):
     val, test = simulate(400, n_classes, random_state=1), simulate(200, n_classes, random_state=2)
     result = compare(val.logits, val.labels, test.logits, test.labels, ["ts", key])
     assert not result.failures
-    if key == "sklearn-temperature":  # the same problem, by another solver
-        theirs, ours = (result.results[name].scores["nll"].value for name in (key, "ts"))
-        assert theirs == pytest.approx(ours, rel=1e-4)
     kept = val.labels != n_classes - 1  # the last class has no rows
     if key == "sklearn-sigmoid" and n_classes == 4:
         probs = find_method(key)().fit(val.logits[kept], val.labels[kept]).predict_proba(val.logits)
@@ -253,7 +250,17 @@ def test_the_methods_of_scikit_learn_are_available(key, n_classes):
         assert (probs[:, 3] == 0).all()
 
 
-@pytest.mark.parametrize("key", ["sklearn-temperature", "sklearn-sigmoid", "sklearn-isotonic"])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_the_temperature_of_scikit_learn_is_ours_by_another_solver(n_classes):
+    val = simulate(400, n_classes, random_state=1)
+    result = compare(
+        val.logits, val.labels, methods={"ours": "ts", "theirs": SklearnCalibration("temperature")}
+    )
+    ours, theirs = (result.results[name].scores["nll"].value for name in ("ours", "theirs"))
+    assert theirs == pytest.approx(ours, rel=1e-4)
+
+
+@pytest.mark.parametrize("key", ["sklearn-sigmoid", "sklearn-isotonic"])
 @pytest.mark.parametrize("routing", [False, True])
 def test_weights_of_scikit_learns_methods_repeat_rows_without_a_warning(key, routing):
     val, weights = simulate(200, 3, random_state=1), np.arange(200) % 3 + 1
@@ -283,8 +290,10 @@ def test_compare_leaves_out_methods_without_support_for_masks_and_refuses_nan(ro
         compare(val.logits, val.labels, spoiled, test.labels, draws=20)
 
 
-@pytest.mark.parametrize("method", ["probmetrics-svs", "probmetrics-sms", "svs"])
-def test_the_methods_of_probmetrics_are_available_named_or_not(method, compared):
-    pytest.importorskip("probmetrics", reason="the extra `rivals` is not installed")
-    methods = [method] if "-" in method else {"theirs": ProbmetricsCalibration(method)}
+@pytest.mark.parametrize("key", ["svs", "sms"])
+@pytest.mark.parametrize("named", [True, False])
+def test_the_methods_of_probmetrics_are_available_named_or_not(key, named, compared, benchmark_script):
+    pytest.importorskip("probmetrics", reason="probmetrics is not installed")
+    script = benchmark_script("probmetrics_methods")
+    methods = [f"probmetrics_methods:{key}"] if named else {"theirs": script.ProbmetricsCalibration(key)}
     assert not compared(methods).failures

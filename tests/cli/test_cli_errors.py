@@ -85,9 +85,6 @@ def test_every_argument_that_an_error_advises_to_change_is_an_option():
     options = {option for parameter in parameters for option in parameter.opts}
     assert {as_option(name, None) for name in found} <= options
     assert [as_option("kind", "probs"), as_option("overwrite", True)] == ["--input probs", "--force"]
-    assert as_option("from_probs", False) in {
-        option for parameter in parameters for option in parameter.secondary_opts
-    }
 
 
 FULL = Path("/dev/full")

@@ -64,13 +64,13 @@ def test_an_output_of_the_classifier_is_chosen_and_can_hold_probabilities(run, c
     outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", 4]) for name in names]
     linear_classifier("classifier.onnx", WEIGHTS, end=end, outputs=outputs)
     words = ("export", "cal.json", "all.onnx", "--append", "classifier.onnx")
-    run(*words).failed(2, "say which output has the logits", "'probabilities', 'scores'")
+    run(*words).failed(2, "none is called 'logits'", "'probabilities', 'scores'")
     words = (*words, "--classifier-output", "scores")
-    told = run(*words, "--json").json
+    told = run(*words, "--input", "logits", "--json").json
     assert told["output"] == "calibrated_probabilities"
     assert (told["classifier"], told["out"], told["classes"]) == ("classifier.onnx", "all.onnx", 4)
     assert told["calibrator"] == {"path": "cal.json", "method": "ts"}
-    assert run(*words, "--from-probs", "--force", "--quiet").succeeded().out == ""
+    assert run(*words, "--input", "probs", "--force", "--quiet").succeeded().out == ""
     assert "Log" in [node.op_type for node in onnx.load("all.onnx").graph.node]
 
 

@@ -4,14 +4,13 @@ import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 from core_reference import draw
 
 import temperance
 from temperance.core import blocks, logit_rows
-from temperance.core.blocks import BFloat16, read_blocks, threads
+from temperance.core.blocks import read_blocks, threads
 from temperance.core.logit_rows import LogitRows
 
 # Few enough binary digits that float16 and bfloat16 hold every number exactly.
@@ -19,11 +18,6 @@ Z = np.round(draw(211, 13, spread=3.0)[0] * 4) / 4
 Y = draw(211, 13)[1]
 BETA = np.geomspace(0.1, 4, len(Z))
 SHARE = np.linspace(0, 1, len(Z))
-
-
-def bits(z: np.ndarray) -> np.ndarray:
-    """Return the upper halves of float32."""
-    return (z.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
 
 
 def strided(z: np.ndarray) -> np.ndarray:
@@ -43,9 +37,6 @@ FORMS: dict[str, tuple[float, Callable[[np.ndarray], Any]]] = {
     "float32, strided": (2e-6, lambda z: strided(z.astype(np.float32))),
     "float16": (2e-6, lambda z: z.astype(np.float16)),
     "float16, F order": (2e-6, lambda z: np.asfortranarray(z.astype(np.float16))),
-    "BFloat16": (2e-6, lambda z: BFloat16(bits(z))),
-    "BFloat16, F order": (2e-6, lambda z: BFloat16(np.asfortranarray(bits(z)))),
-    "ml_dtypes bfloat16": (2e-6, lambda z: z.astype(ml_dtypes.bfloat16)),
     "int16": (1e-12, lambda z: (4 * z).astype(np.int16)),
 }
 
@@ -106,16 +97,6 @@ def test_rows_of_a_working_type_in_order_are_read_where_they_are(dtype):
         assert block.flags.c_contiguous or in_place
 
 
-def test_bfloat16_is_the_upper_half_of_float32():
-    values = np.array([[1.0, -2.5], [np.inf, 1e-40], [3.0e38, -0.0]], np.float32)
-    out = np.empty_like(values)
-    exact = values.astype(ml_dtypes.bfloat16)
-    BFloat16(exact.view(np.uint16)).read_into(out)
-    assert np.array_equal(out, exact.astype(np.float32))
-    assert len(BFloat16(bits(values))[1:]) == 2
-    assert blocks.working_dtype(BFloat16(bits(values))) == np.float32
-
-
 def measure_peak(work: Callable[[], Any]) -> int:
     """Return the most bytes that were allocated at one time during `work`."""
     tracemalloc.start()
@@ -132,8 +113,6 @@ LARGE: dict[str, Callable[[np.ndarray], Any]] = {
     "float32, every second row": lambda z: np.repeat(z, 2, axis=0)[::2],
     "float16": lambda z: z.astype(np.float16),
     "float64": lambda z: z.astype(np.float64),
-    "BFloat16": lambda z: BFloat16(bits(z)),
-    "ml_dtypes bfloat16": lambda z: z.astype(ml_dtypes.bfloat16),
 }
 
 

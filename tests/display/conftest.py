@@ -52,13 +52,13 @@ def displays(comparison, curve):
     """Return one display of each kind, with the methods that the page shows."""
     probs, right = np.tile([0.6, 0.7, 0.8, 0.9], 100), np.arange(400) % 3 > 0
     gaps = metrics.evaluate(probs, right, by=np.arange(400) % 4, draws=10)
-    learnt = ("TemperatureDisplay", "ClassTemperatureDisplay")  # the page has the method of the verdict
     shown = {
         "LearningCurveDisplay": display.LearningCurveDisplay.from_curve(curve),
         "GapsDisplay": display.GapsDisplay.from_evaluation(gaps),
     }
     for name in display.__all__:
         if name not in shown:
-            methods = [[comparison.verdict.tried]] if name in learnt else []
+            # The page has the method of the verdict.
+            methods = [[comparison.verdict.tried]] if name == "TemperatureDisplay" else []
             shown[name] = getattr(display, name).from_comparison(comparison, *methods)
     return shown

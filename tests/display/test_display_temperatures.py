@@ -1,4 +1,4 @@
-"""Best temperatures of bins and classes are those of direct fits, and find a truth that is known."""
+"""Best temperatures of bins are those of direct fits, and find a truth that is known."""
 
 import ml_dtypes
 import numpy as np
@@ -10,10 +10,8 @@ from sklearn.exceptions import NotFittedError
 import temperance
 from temperance import InputError, TemperatureScaling, compare, make_calibrator
 from temperance.data import simulate
-from temperance.display import ClassTemperatureDisplay, TemperatureDisplay
+from temperance.display import TemperatureDisplay
 from temperance.display.chart import Intervals
-
-DISPLAYS = [TemperatureDisplay, ClassTemperatureDisplay]
 
 
 def log_entropy(logits):
@@ -97,127 +95,83 @@ def test_rows_at_the_floor_of_the_entropy_are_one_bin(calibrators):
     assert show.optimum[0] == pytest.approx(TemperatureScaling().fit(*part).temperature_, rel=1e-6)
 
 
-@pytest.mark.parametrize("display", DISPLAYS)
-def test_rows_that_are_all_right_identify_no_temperature_and_give_no_warning(display, rows, calibrators):
-    show = display.from_calibrators(calibrators, rows.logits, rows.logits.argmax(axis=1))
+def test_rows_that_are_all_right_identify_no_temperature_and_give_no_warning(rows, calibrators):
+    show = TemperatureDisplay.from_calibrators(calibrators, rows.logits, rows.logits.argmax(axis=1))
     assert show.count.shape == show.optimum.shape == show.low.shape == (0,)
     show.plot()
-    left_out = "not drawn: 10." if display is TemperatureDisplay else "Shown: 0 of 4 classes."
-    assert left_out in show.chart().caption
+    assert "not drawn: 10." in show.chart().caption
 
 
-@pytest.mark.parametrize("display", DISPLAYS)
-def test_groups_with_a_wide_interval_are_left_out(display, rows, monkeypatch):
-    every = display.from_calibrators({}, rows.logits, rows.labels)
+def test_groups_with_a_wide_interval_are_left_out(rows, monkeypatch):
+    every = TemperatureDisplay.from_calibrators({}, rows.logits, rows.labels)
     ratio = every.high / every.low
     narrow = ratio <= np.median(ratio)
     assert 0 < narrow.sum() < len(narrow)
     monkeypatch.setattr("temperance.display.temperature.IDENTIFIED_RATIO", np.median(ratio) * (1 + 1e-9))
-    some = display.from_calibrators({}, rows.logits, rows.labels)
+    some = TemperatureDisplay.from_calibrators({}, rows.logits, rows.labels)
     np.testing.assert_array_equal(some.optimum, every.optimum[narrow])
     np.testing.assert_array_equal(some.count, every.count[narrow])
     (best,) = (mark for mark in some.chart().marks if isinstance(mark, Intervals))
     np.testing.assert_array_equal(best.value, some.optimum)
 
 
-def test_a_class_is_fitted_as_ts_fits_its_rows(rows, calibrators):
-    show = ClassTemperatureDisplay.from_calibrators(calibrators, rows.logits, rows.labels)
-    assert sorted(show.classes) == [0, 1, 2, 3]
-    assert (np.diff(show.optimum) >= 0).all()
-    assert show.n_classes == 4
-    assert list(show.mean) == ["ts", "hts", "bayes"]
-    for at, k in enumerate(show.classes):
-        part = rows.labels == k
-        ts = TemperatureScaling().fit(rows.logits[part], rows.labels[part])
-        assert show.count[at] == part.sum()
-        assert show.optimum[at] == pytest.approx(ts.temperature_, rel=1e-6)
-        for name, values in show.mean.items():
-            mean = calibrators[name].temperature(rows.logits[part]).mean()
-            assert values[at] == pytest.approx(mean, rel=1e-9)
-
-
-def test_the_best_temperature_of_a_class_is_the_factor_by_which_its_logits_are_too_large():
-    rng = np.random.default_rng(2)
-    honest = 3 * rng.standard_normal((30_000, 4))
-    labels = (softmax(honest, axis=1).cumsum(axis=1) < rng.random((30_000, 1))).sum(axis=1)
-    factors = np.array([2.0, 1.0, 0.5, 4.0])
-    show = ClassTemperatureDisplay.from_calibrators({}, honest * factors[labels][:, None], labels)
-    np.testing.assert_array_equal(show.classes, [2, 1, 0, 3])
-    truth = factors[show.classes]
-    assert ((show.low < truth) & (truth < show.high)).all()
-    assert (show.high < 1.3 * show.low).all()
-
-
-def test_of_many_classes_the_most_different_are_shown_and_rare_ones_never(rows, monkeypatch):
-    labels = rows.labels.copy()
-    spare = np.flatnonzero(labels == 3)
-    labels[spare[9:]] = 2  # leaves 9 rows
-    show = ClassTemperatureDisplay.from_calibrators({}, rows.logits, labels)
-    assert sorted(show.classes) == [0, 1, 2]
-    far = np.abs(np.log(show.optimum / show.single))
-    monkeypatch.setattr("temperance.display.temperature.MAX_CLASSES", 2)
-    two = ClassTemperatureDisplay.from_calibrators({}, rows.logits, labels)
-    assert set(two.classes) == set(show.classes[np.argsort(far)[1:]])
-    assert two.n_classes == 4
-
-
-@pytest.mark.parametrize("display", DISPLAYS)
-def test_a_comparison_is_shown_on_its_test_rows(display, comparison, rows):
+def test_a_comparison_is_shown_on_its_test_rows(comparison, rows):
     cals = {k: r.calibrator for k, r in comparison.results.items() if k in ("ts", "hts", "bayes")}
-    wanted = display.from_calibrators(cals, rows.logits[600:], rows.labels[600:])
-    for show in (display.from_comparison(comparison), display.from_comparison(comparison, ["ts", "none"])):
+    wanted = TemperatureDisplay.from_calibrators(cals, rows.logits[600:], rows.labels[600:])
+    for show in (
+        TemperatureDisplay.from_comparison(comparison),
+        TemperatureDisplay.from_comparison(comparison, ["ts", "none"]),
+    ):
         np.testing.assert_array_equal(show.optimum, wanted.optimum)
         assert show.single == wanted.single
-    assert list(getattr(wanted, "temperature", None) or wanted.mean) == ["ts", "hts", "bayes"]
-    assert list(getattr(show, "temperature", None) or show.mean) == ["ts"]
+    assert list(wanted.temperature) == ["ts", "hts", "bayes"]
+    assert list(show.temperature) == ["ts"]
 
 
-@pytest.mark.parametrize("display", DISPLAYS)
-def test_rows_of_weight_0_are_ignored(display, weighted, rows):
+def test_rows_of_weight_0_are_ignored(weighted, rows):
     weights = np.zeros(len(rows.labels))
     weights[weighted.judged.kept] = weighted.judged.weights
     kept = weights > 0
     cals = {"ts": weighted.results["ts"].calibrator}
-    show = display.from_calibrators(cals, rows.logits, rows.labels, sample_weight=weights)
-    wanted = display.from_calibrators(cals, rows.logits[kept], rows.labels[kept], sample_weight=weights[kept])
+    show = TemperatureDisplay.from_calibrators(cals, rows.logits, rows.labels, sample_weight=weights)
+    wanted = TemperatureDisplay.from_calibrators(
+        cals, rows.logits[kept], rows.labels[kept], sample_weight=weights[kept]
+    )
     np.testing.assert_array_equal(show.count, wanted.count)
     np.testing.assert_allclose(show.optimum, wanted.optimum, rtol=1e-7)
     np.testing.assert_allclose(show.high, wanted.high, rtol=1e-7)
     assert show.single == pytest.approx(wanted.single, rel=1e-7)
 
 
-@pytest.mark.parametrize("display", DISPLAYS)
-def test_bfloat16_logits_are_read(display, rows, calibrators):
+def test_bfloat16_logits_are_read(rows, calibrators):
     coarse = rows.logits.astype(ml_dtypes.bfloat16)
-    show = display.from_calibrators(calibrators, coarse, rows.labels)
-    wanted = display.from_calibrators(calibrators, coarse.astype(np.float32), rows.labels)
+    show = TemperatureDisplay.from_calibrators(calibrators, coarse, rows.labels)
+    wanted = TemperatureDisplay.from_calibrators(calibrators, coarse.astype(np.float32), rows.labels)
     np.testing.assert_array_equal(show.optimum, wanted.optimum)
 
 
-@pytest.mark.parametrize("display", DISPLAYS)
-def test_masked_classes_are_accepted(display):
+def test_masked_classes_are_accepted():
     task = simulate(300, 4, random_state=1)
     masked = task.logits.copy()
     masked[(np.arange(4) == 3) & (task.labels != 3)[:, None]] = -np.inf
     result = compare(masked, task.labels, methods=["ts", "hts"], draws=5, folds=2)
-    assert np.isfinite(display.from_comparison(result).optimum).all()
+    assert np.isfinite(TemperatureDisplay.from_comparison(result).optimum).all()
 
 
-@pytest.mark.parametrize("display", DISPLAYS)
-def test_an_impossible_display_is_refused_with_a_message(display, comparison, rows, calibrators):
+def test_an_impossible_display_is_refused_with_a_message(comparison, rows, calibrators):
     z, y = rows.logits, rows.labels
     with pytest.raises(InputError, match=r"methods must be one of .*; found 'lts'"):
-        display.from_comparison(comparison, ["lts"])
+        TemperatureDisplay.from_comparison(comparison, ["lts"])
     with pytest.raises(InputError, match="needs labelled rows, and there are none"):
-        display.from_calibrators({}, z[:0], y[:0])
+        TemperatureDisplay.from_calibrators({}, z[:0], y[:0])
     with pytest.raises(InputError, match="labels must be integer column indices"):
-        display.from_calibrators({}, z, y[:-1])
+        TemperatureDisplay.from_calibrators({}, z, y[:-1])
     with pytest.raises(InputError, match="NaN in 1200 rows"):
-        display.from_calibrators({}, z * np.nan, y)
+        TemperatureDisplay.from_calibrators({}, z * np.nan, y)
     with pytest.raises(InputError, match="fitted on 4 classes"):
-        display.from_calibrators(calibrators, np.column_stack([z, z[:, 0]]), y)
+        TemperatureDisplay.from_calibrators(calibrators, np.column_stack([z, z[:, 0]]), y)
     with pytest.raises(NotFittedError):
-        display.from_calibrators({"ts": TemperatureScaling()}, z, y)
+        TemperatureDisplay.from_calibrators({"ts": TemperatureScaling()}, z, y)
 
 
 def test_the_number_of_bins_is_checked(rows):
@@ -227,6 +181,6 @@ def test_the_number_of_bins_is_checked(rows):
 
 def test_a_binary_classifier_may_give_one_logit(binary):
     ts = temperance.TemperatureScaling().fit(*binary)
-    show = ClassTemperatureDisplay.from_calibrators({"ts": ts}, *binary)
-    assert show.count.sum() == 200
+    show = TemperatureDisplay.from_calibrators({"ts": ts}, *binary)
+    assert len(show.count) + show.unidentified == 10
     assert show.single == pytest.approx(ts.temperature_, rel=1e-6)

@@ -8,12 +8,11 @@ import pytest
 from temperance.calibrators import method_style
 from temperance.comparison import LearningCurve
 from temperance.display import (
-    ClassTemperatureDisplay,
     DifferencesDisplay,
     LearningCurveDisplay,
     TemperatureDisplay,
 )
-from temperance.display.chart import MARGIN, Band, Dots, Line, Text, outside, robust_limits
+from temperance.display.chart import MARGIN, Band, Line, Text, outside, robust_limits
 from temperance.metrics.intervals import Estimate
 
 
@@ -147,34 +146,3 @@ def test_the_recommended_method_is_inside_the_axis_of_differences():
         chart = differences(value, 1e-3, methods, recommended).chart()
         assert chart.x.limits[0] < at < chart.x.limits[1]
         assert chart.bold == method_style(recommended).label
-
-
-def test_a_class_that_is_left_out_is_counted_in_the_caption_and_at_the_axis():
-    optimum = np.array([1.0, 1.5, 2.5])
-    at, count = np.array([0, 2, 3]), np.full(3, 30)
-    display = ClassTemperatureDisplay(at, count, optimum, optimum / 1.2, optimum * 1.2, {}, 1.4, 6)
-    chart = display.chart()
-    assert [words for _, words in chart.y.tick_labels()] == ["0", "2", "3"]
-    assert chart.y.label == "true class (3 of 6)"
-    assert "Shown: 3 of 6 classes." in chart.caption
-    assert "Shown" not in replace(display, n_classes=3).chart().caption
-
-
-def test_methods_are_drawn_far_from_each_other(comparison):
-    dots = [
-        m for m in ClassTemperatureDisplay.from_comparison(comparison).chart().marks if isinstance(m, Dots)
-    ]
-    assert [mark.method for mark in dots] == ["hts", "bayes"], "TS has one temperature for all classes"
-    assert dots[1].y[0] - dots[0].y[0] == pytest.approx(0.6)
-
-
-def test_of_many_classes_identified_ones_are_preferred(monkeypatch):
-    monkeypatch.setattr("temperance.display.temperature.MAX_CLASSES", 4)
-    rng = np.random.default_rng(2)
-    labels = np.repeat(np.arange(8), 40)
-    logits = rng.normal(size=(320, 8)) + 2 * np.eye(8)[labels]
-    always_right = labels < 3
-    logits[always_right] = 9 * np.eye(8)[labels[always_right]]
-    shown = ClassTemperatureDisplay.from_calibrators({}, logits, labels)
-    assert len(shown.classes) == 4
-    assert set(shown.classes) <= set(range(3, 8))

@@ -13,8 +13,6 @@ ON_PAGE = {
     "reliability": "ReliabilityDisplay",
     "differences": "DifferencesDisplay",
     "temperature": "TemperatureDisplay",
-    "classes": "ClassTemperatureDisplay",
-    "map": "MapDisplay",
 }
 
 

@@ -1,7 +1,5 @@
 """A calibrator after classifiers of scikit-learn's converter: probabilities are never mistaken for logits."""
 
-import json
-
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification
@@ -58,6 +56,7 @@ def served():
 
 EXPORT = ("export", "cal.json", "calibrated.onnx", "--append", "classifier.onnx")
 EXPORT += ("--classifier-output", "probabilities")
+PROBS = ("--input", "probs")
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -65,41 +64,40 @@ EXPORT += ("--classifier-output", "probabilities")
 def test_a_calibrator_of_probabilities_takes_their_logarithms_with_its_floor(convert, run, name, method):
     model = convert(name)
     assert run("fit", "val.npz", "-m", method, "-o", "cal.json")[0] == 0
-    assert run(*EXPORT) == (0, "")
+    assert run(*EXPORT, *PROBS) == (0, "")
     cal = load("cal.json")
     wanted = cal.predict_proba(logits_from_probs(model.predict_proba(X[TEST]), cal.fitted_on_.floor))
     np.testing.assert_allclose(served(), wanted, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_calibrator_of_logits_is_refused_after_probabilities_and_the_remedy_works(convert, run, name):
+def test_a_calibrator_of_logits_asks_what_the_output_holds_and_the_remedy_works(convert, run, name):
     probs = convert(name).predict_proba(X[VAL])
     floor = probability_floor(probs)
     cal = make_calibrator("ts").fit(logits_from_probs(probs, floor), Y[VAL])
     cal.save("cal.json")
     code, said = run(*EXPORT)
     assert code == 2
-    assert "fitted on logits, and 'probabilities' must hold the same; it holds probabilities" in said
-    assert "Pass --from-probs." in said
-    assert run(*EXPORT, "--from-probs", "--floor", floor) == (0, "")
+    assert "what 'probabilities' holds, logits or probabilities, must be said" in said
+    assert "outputs are 'label', 'probabilities'. Pass --input logits or --input probs." in said
+    assert run(*EXPORT, *PROBS, "--floor", floor) == (0, "")
     wanted = cal.predict_proba(logits_from_probs(MODELS[name].predict_proba(X[TEST]), floor))
     np.testing.assert_allclose(served(), wanted, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["boosted", "logistic"])
-def test_raw_scores_are_logits_whatever_their_name(convert, name):
+def test_raw_scores_can_be_called_probabilities(convert, name):
     model = convert(name, raw_scores=True)
     cal = make_calibrator("ts").fit(model.decision_function(X[VAL]), Y[VAL])
-    cal.to_onnx("calibrated.onnx", model="classifier.onnx", classifier_output="probabilities")
+    raw = {"model": "classifier.onnx", "classifier_output": "probabilities", "kind": "logits"}
+    cal.to_onnx("calibrated.onnx", **raw)
     np.testing.assert_allclose(served(), cal.predict_proba(model.decision_function(X[TEST])), atol=1e-5)
-    with pytest.raises(InputError, match="'probabilities' holds logits"):
-        cal.to_onnx("other.onnx", model="classifier.onnx", classifier_output="probabilities", from_probs=True)
 
 
 def test_a_calibrator_of_probabilities_after_raw_scores_uses_its_floor(convert, run):
     model = convert("boosted", raw_scores=True)
     assert run("fit", "val.npz", "-m", "lts", "-o", "cal.json")[0] == 0
-    assert run(*EXPORT) == (0, "")
+    assert run(*EXPORT, "--input", "logits") == (0, "")
     cal = load("cal.json")
     wanted = cal.predict_proba(logits_from_probs(model.predict_proba(X[TEST]), cal.fitted_on_.floor))
     np.testing.assert_allclose(served(), wanted, atol=1e-5)
@@ -138,34 +136,17 @@ def fitted():
     return make_calibrator("ts").fit(logits, (logits + rng.gumbel(size=(200, 3))).argmax(axis=1))
 
 
-def test_another_output_with_the_logits_is_named(fitted, tmp_path):
-    source = graph(tmp_path, ("Exp", ["scores"], ["prob"]), ("Neg", ["X"], ["raw"]), outputs=["prob", "raw"])
-    with pytest.raises(InputError, match=r"its name says so.*Pass classifier_output='raw'\."):
-        fitted.to_onnx(tmp_path / "out.onnx", model=source, classifier_output="prob")
-    fitted.to_onnx(tmp_path / "out.onnx", model=source, classifier_output="raw")
-
-
-def test_the_user_overrules_a_name(fitted, tmp_path):
-    source = graph(tmp_path, ("Exp", ["scores"], ["prob"]), outputs=["prob"])
-    with pytest.raises(InputError, match="from_probs=True"):
+@pytest.mark.parametrize("name", ["prob", "raw"])
+@pytest.mark.parametrize("kind", ["logits", "probs"])
+def test_an_output_holds_what_the_user_says_whatever_its_name(fitted, tmp_path, name, kind):
+    source = graph(tmp_path, ("Exp", ["scores"], [name]), outputs=[name])
+    with pytest.raises(InputError, match=rf"what '{name}' holds.* Pass kind='logits' or kind='probs'\."):
         fitted.to_onnx(tmp_path / "out.onnx", model=source)
-    fitted.to_onnx(tmp_path / "out.onnx", model=source, from_probs=False)
-    assert "Log" not in [node.op_type for node in onnx.load(tmp_path / "out.onnx").graph.node]
-
-
-def test_an_output_of_unknown_content_needs_an_option(tmp_path, monkeypatch, run):
-    monkeypatch.chdir(tmp_path)
-    graph(tmp_path, ("Exp", ["X"], ["y"]), outputs=["y"])
-    probs = np.random.default_rng(0).dirichlet([1, 1, 1], 100)
-    np.savez("val.npz", probs=probs, labels=np.arange(100) % 3)
-    run("fit", "val.npz", "-m", "ts", "-o", "cal.json")
-    assert json.loads((tmp_path / "cal.json").read_text())["fitted_on"]["kind"] == "probabilities"
-    code, said = run("export", "cal.json", "out.onnx", "--append", "classifier.onnx")
-    assert code == 2
-    assert "Pass --from-probs or --no-from-probs." in said
-    for word in ("--from-probs", "--no-from-probs"):
-        code, said = run("export", "cal.json", "out.onnx", "--append", "classifier.onnx", word, "--force")
-        assert (code, said) == (0, "")
+    with pytest.raises(InputError, match="kind must be one of 'logits', 'probs'; found 'scores'"):
+        fitted.to_onnx(tmp_path / "out.onnx", model=source, kind="scores")
+    fitted.to_onnx(tmp_path / "out.onnx", model=source, kind=kind)
+    logs = "Log" in [node.op_type for node in onnx.load(tmp_path / "out.onnx").graph.node]
+    assert logs == (kind == "probs")
 
 
 def test_the_floor_of_a_classifier_is_a_probability(tmp_path):

@@ -7,7 +7,6 @@ import pytest
 
 from temperance import InputError, compare
 from temperance.comparison.rows import check_test_rows_are_new
-from temperance.core.blocks import BFloat16
 from temperance.data import simulate
 from temperance.errors import InputWarning
 
@@ -50,19 +49,11 @@ def test_other_types_of_the_same_numbers_are_the_same_rows():
     narrow = VAL.astype(np.float32)
     with pytest.raises(InputError, match="found the same 200 rows"):
         check_test_rows_are_new(narrow, narrow.astype(np.float64))
-    bits = narrow.view(np.uint32) >> 16
-    with pytest.raises(InputError, match="found the same 200 rows"):
-        check_test_rows_are_new(BFloat16(bits.astype(np.uint16)), (bits << 16).view(np.float32))
     assert quiet(narrow, np.nextafter(narrow, np.float32(np.inf)))
 
 
-def to_bfloat16(values):
-    bits = values.astype(np.float32).view(np.uint32)
-    return BFloat16(((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16))  # to the nearest
-
-
 @pytest.mark.parametrize(
-    "rounded", [np.float32, np.float16, to_bfloat16, lambda rows: rows.astype(np.float32).astype(float)]
+    "rounded", [np.float32, np.float16, lambda rows: rows.astype(np.float32).astype(float)]
 )
 def test_copies_in_lower_precision_are_the_same_rows(rounded):
     def lower(rows):

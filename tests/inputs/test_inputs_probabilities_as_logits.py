@@ -84,6 +84,7 @@ def test_the_remedy_gives_no_warning_and_the_right_result():
 def test_probabilities_of_any_precision_are_recognised(dtype):
     with pytest.raises(InputError, match=SAID):
         CAL.predict_proba(PROBS.astype(dtype))
+    assert len(said(lambda: CAL.predict_proba(PROBS[:5].astype(dtype)))[0]) == 1
 
 
 @pytest.mark.filterwarnings("ignore:The labels agree with the logits no better")

@@ -39,14 +39,14 @@ def expected(cal, path, images=IMAGES):
 def calibrate(calibrator_of, tmp_path, target):
     """Append a calibrator to a classifier, check the probabilities, and return the model."""
 
-    def of(key, end=(), outputs=None, *, scale=1, change=None, **options):
+    def of(key, end=(), outputs=None, *, scale=1, change=None, kind=None, **options):
         cal, path = calibrator_of(key), tmp_path / "classifier.onnx"
         source = linear_classifier(path, scale * WEIGHTS, end=end, outputs=outputs, **options)
         if change is not None:
             changed = onnx.load(source)
             change(changed)
             onnx.save(changed, source)
-        cal.to_onnx(target, model=source)
+        cal.to_onnx(target, model=source, kind=kind)
         plain = linear_classifier(tmp_path / "plain.onnx", scale * WEIGHTS)
         np.testing.assert_allclose(serve(target, IMAGES), expected(cal, plain), rtol=0, atol=1e-5)
         return onnx.load(target)
@@ -93,7 +93,12 @@ def test_a_softmax_is_found_before_nodes_that_pass_it_on(calibrate):
 
 
 def test_log_probabilities_are_logits(calibrate):
-    calibrate("bayes", [helper.make_node("LogSoftmax", ["logits"], ["logs"], axis=-1)], [info("logs")])
+    calibrate(
+        "bayes",
+        [helper.make_node("LogSoftmax", ["logits"], ["logs"], axis=-1)],
+        [info("logs")],
+        kind="logits",
+    )
 
 
 def test_a_name_inside_a_branch_counts_as_used(calibrate):
@@ -105,7 +110,7 @@ def test_a_name_inside_a_branch_counts_as_used(calibrate):
         helper.make_node("Constant", [], ["yes"], value=numpy_helper.from_array(np.array(True))),
         helper.make_node("If", ["yes"], ["chosen"], then_branch=branch("a"), else_branch=branch("b")),
     ]
-    added = [node.name for node in calibrate("ts", end, [info("chosen")]).graph.node[3:]]
+    added = [node.name for node in calibrate("ts", end, [info("chosen")], kind="logits").graph.node[3:]]
     assert added
     assert all(name.startswith("temperance2_") for name in added)
 
@@ -194,7 +199,7 @@ def test_bfloat16_is_computed_in_float32(calibrator_of, tmp_path, target):
     end = [helper.make_node("Cast", ["logits"], ["short"], to=TensorProto.BFLOAT16)]
     outputs = [info("short", TensorProto.BFLOAT16)]
     source = linear_classifier(tmp_path / "classifier.onnx", WEIGHTS, end=end, outputs=outputs)
-    calibrator_of("bayes").to_onnx(target, model=source)
+    calibrator_of("bayes").to_onnx(target, model=source, kind="logits")
     model = onnx.load(target)
     casts = [node.attribute[0].i for node in model.graph.node if node.op_type == "Cast"]
     assert casts.count(TensorProto.BFLOAT16) == 2, "the classifier's own, and that of the result"
@@ -251,22 +256,22 @@ def test_another_folder_would_lose_the_weights(large, calibrator_of, target):
     assert not target.exists()
 
 
-@pytest.mark.parametrize("from_probs", [False, True], ids=["logit", "probability"])
+@pytest.mark.parametrize("kind", ["logits", "probs"])
 @pytest.mark.parametrize("shape", [("batch", 1), ("batch",)], ids=str)
 @pytest.mark.parametrize("key", ["hts", "bayes"])
-def test_the_one_score_of_a_binary_classifier(key, shape, from_probs, tmp_path, target):
+def test_the_one_score_of_a_binary_classifier(key, shape, kind, tmp_path, target):
     task = simulate(500, 2, random_state=0)
     score = task.logits[:, 1] - task.logits[:, 0]
     cal = make_calibrator(key).fit(score, task.labels)
     end, name = [], "logits"
-    if from_probs:
+    if kind == "probs":
         end, name = [helper.make_node("Sigmoid", ["logits"], ["chance"])], "chance"
     if len(shape) == 1:
         end, name = [*end, helper.make_node("Squeeze", [name], ["flat"], axes=[1])], "flat"
     outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)]
     weights = np.array([[0.7], [-0.4]])
     source = linear_classifier(tmp_path / "binary.onnx", weights, opset=12, end=end, outputs=outputs)
-    cal.to_onnx(target, model=source, from_probs=from_probs)
+    cal.to_onnx(target, model=source, kind=kind)
     images = np.random.default_rng(1).normal(scale=4, size=(300, 2)).astype(np.float32)
     got = serve(target, images)
     np.testing.assert_allclose(got, cal.predict_proba((images @ weights)[:, 0]), atol=1e-5)
@@ -275,23 +280,27 @@ def test_the_one_score_of_a_binary_classifier(key, shape, from_probs, tmp_path, 
 # ---- what is refused
 
 
-@pytest.mark.parametrize(
-    "option", [{"classifier_output": "z"}, {"from_probs": True}, {"keep": True}], ids=str
-)
+@pytest.mark.parametrize("option", [{"classifier_output": "z"}, {"kind": "probs"}, {"keep": True}], ids=str)
 def test_options_about_a_classifier_need_one(option, calibrator_of, target):
     with pytest.raises(InputError, match=r"are about a classifier: name its file with model="):
         calibrator_of("ts").to_onnx(target, **option)
     assert not target.exists()
 
 
-def test_the_output_must_be_named_if_there_are_several(calibrator_of, tmp_path, target):
-    end = [helper.make_node("Identity", ["logits"], ["more"])]
-    path = tmp_path / "classifier.onnx"
-    source = linear_classifier(path, WEIGHTS, end=end, outputs=[info("logits"), info("more")])
-    with pytest.raises(InputError, match=r"say which output has the logits.* 2: 'logits', 'more'"):
-        calibrator_of("ts").to_onnx(target, model=source)
-    with pytest.raises(InputError, match="one of the classifier's, 'logits', 'more'; found 'scores'"):
-        calibrator_of("ts").to_onnx(target, model=source, classifier_output="scores")
+def test_of_several_outputs_the_one_called_logits_is_calibrated_or_one_is_named(
+    calibrator_of, tmp_path, target
+):
+    path, cal = tmp_path / "classifier.onnx", calibrator_of("ts")
+    end = [helper.make_node("Identity", ["logits"], [name]) for name in ("more", "most")]
+    source = linear_classifier(path, WEIGHTS, end=end, outputs=[info("more"), info("logits")])
+    cal.to_onnx(target, model=source)
+    assert [output.name for output in session(target).get_outputs()] == ["more", "probabilities"]
+    with pytest.raises(InputError, match="one of the classifier's, 'more', 'logits'; found 'scores'"):
+        cal.to_onnx(target, model=source, classifier_output="scores", overwrite=True)
+    linear_classifier(path, WEIGHTS, end=end, outputs=[info("more"), info("most")])
+    several = "'more', 'most'; found the classifier has several, and none is called 'logits'"
+    with pytest.raises(InputError, match=rf"{several}\. Pass classifier_output='more' or"):
+        cal.to_onnx(target, model=source, overwrite=True)
 
 
 REFUSED = {

@@ -13,7 +13,6 @@ import temperance
 PACKAGE = Path(temperance.__file__).resolve().parent
 PROJECT = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text())["project"]
 ALL = ("fast", "torch", "onnx", "dask", "plot", "io", "excel", "study")
-EXTRAS = (*ALL, "rivals")  # of which the last is for comparisons alone
 
 DISTRIBUTIONS = {"sklearn": "scikit-learn", "google.protobuf": "protobuf"}  # where the names differ
 IMPORTERS = {"import_module", "import_optional", "find_spec"}  # functions that take the name of a module
@@ -28,7 +27,7 @@ def names(requirements):
 
 DECLARED = {
     "dependencies": names(PROJECT["dependencies"]),
-    **{extra: names(PROJECT["optional-dependencies"][extra]) for extra in EXTRAS},
+    **{extra: names(PROJECT["optional-dependencies"][extra]) for extra in ALL},
 }
 
 
@@ -93,5 +92,5 @@ def test_an_error_names_the_extra_that_has_the_package():
         assert distribution(module) in DECLARED[extra]
 
 
-def test_all_means_every_extra_but_the_rivals():
+def test_all_means_every_extra():
     assert PROJECT["optional-dependencies"]["all"] == [f"temperance[{','.join(ALL)}]"]

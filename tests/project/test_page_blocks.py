@@ -36,6 +36,16 @@ def rows():
     }
 
 
+def rows_and_probabilities():
+    """Return the rows, and probabilities as CalArena passes them on."""
+    parts = {
+        "p_cal": TASK.probabilities[:200],
+        "y_cal": TASK.labels[:200],
+        "p_test": TASK.probabilities[200:],
+    }
+    return rows() | parts
+
+
 def write_classifier():
     """Write classifier.onnx, which returns its input as logits, and return a network to export."""
     torch = pytest.importorskip("torch")
@@ -77,7 +87,7 @@ def copy_samples():
 
 PREPARED = {
     "docs/how-to/language-models.md": copy_samples,
-    "docs/bayesian.md": rows,
+    "docs/bayesian.md": rows_and_probabilities,
     "docs/onnx.md": write_classifier,
     "docs/pytorch.md": make_network,
     "docs/dask.md": write_collections,
@@ -103,7 +113,9 @@ def test_the_pages_are_found():
 
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
-def test_the_blocks_of_a_page_run_in_order_and_print_what_it_shows(page, tmp_path, monkeypatch):
+def test_the_blocks_of_a_page_run_in_order_and_print_what_it_shows(
+    page, tmp_path, monkeypatch, benchmark_script
+):
     """Numbers can differ in their last digit from machine to machine."""
     monkeypatch.chdir(tmp_path)
     tool, text = outputs(), (ROOT / page).read_text(encoding="utf-8")

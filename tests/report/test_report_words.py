@@ -12,13 +12,13 @@ from temperance.display.chart import Axis, Chart, Dots, Intervals, Line, tick_la
 from temperance.errors import percent
 from temperance.metrics.calibration_tests import cox_in_words
 from temperance.metrics.intervals import Estimate
-from temperance.report.page import labels_in_words, render_report
+from temperance.report.page import labels_in_words
 from temperance.report.svg import draw_svg
 
 
 @pytest.fixture(scope="module")
 def comparison():
-    """Return two methods on few rows, so that no class identifies its best temperature."""
+    """Return two methods on few rows."""
     task = simulate(60, 3, random_state=5)
     return compare(task.logits, task.labels, methods=["ts", "hts"], folds=3, draws=5)
 
@@ -69,13 +69,6 @@ def test_a_long_class_name_is_short_in_the_title_and_whole_in_the_caption(compar
     assert chart.caption.startswith(f"Class {name}. Mean distance")
     other = ClassReliabilityDisplay.from_comparison(named, column=1).chart()
     assert (other.title, other.caption[:13]) == ("Class b", "Mean distance")
-
-
-def test_a_figure_without_an_identified_class_is_left_out(comparison, monkeypatch):
-    monkeypatch.setattr("temperance.display.temperature.IDENTIFIED_RATIO", 1.0)
-    page = render_report(comparison)
-    assert "Temperature by entropy" in page
-    assert "Temperature by class" not in page
 
 
 def test_the_labels_are_told_for_the_method_of_the_verdict(comparison):

@@ -92,7 +92,8 @@ def test_a_model_without_an_ensemble_is_exported_as_its_error_advises(data, tmp_
     converted = skl2onnx.to_onnx(model.estimator_, X[:1], options={"zipmap": False})
     (tmp_path / "classifier.onnx").write_bytes(converted.SerializeToString())
     classifier, exported = tmp_path / "classifier.onnx", tmp_path / "model.onnx"
-    model.calibrator_.to_onnx(exported, model=classifier, classifier_output="probabilities")
+    output = {"classifier_output": "probabilities", "kind": "probs"}
+    model.calibrator_.to_onnx(exported, model=classifier, **output)
     session = runtime.InferenceSession(exported)
     probs = session.run(["calibrated_probabilities"], {"X": X})[0]
     np.testing.assert_allclose(probs, model.predict_proba(X), atol=1e-4)

@@ -94,11 +94,11 @@ def test_onnx_with_invalid_text_or_an_invalid_type_is_refused(tmp_path, fitted):
     def refused(content, words):
         path.write_bytes(content)
         with pytest.raises(InputError, match=words):
-            append_to_onnx(fitted("ts"), path, tmp_path / "out.onnx")
+            append_to_onnx(fitted("ts"), path, tmp_path / "out.onnx", kind="logits")
         assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
     refused(write().replace(b"PASSES_ON", b"\xff\xfeSSES_ON"), "valid ONNX model; ONNX says: .*UTF-8")
     refused(write().replace(b"Identity", b"Identit\xff"), "valid ONNX model")
     refused(write(element=99), "must be floats .*found a tensor of the unknown type 99")
     path.write_bytes(write())
-    assert append_to_onnx(fitted("ts"), path, tmp_path / "out.onnx") == "probabilities"
+    assert append_to_onnx(fitted("ts"), path, tmp_path / "out.onnx", kind="logits") == "probabilities"

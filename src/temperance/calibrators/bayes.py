@@ -69,7 +69,7 @@ LIMIT_MARGIN = 1e-6  # of log T
 # Losses at the largest temperature, in units of the loss of equal probabilities, which a high temperature
 # should reach. Above the first no temperature is high enough; above the second no map is flat enough either.
 MAX_LOSS_AT_LIMIT, MAX_LOSS_OF_MAP = 2.0, 2000.0
-PRIORS = "'population', 'weak' or the path of a file that temperance.learning made"
+PRIORS = "'population', 'weak' or the path of a file that benchmarks/learn_prior.py made"
 BLOCKS = ("level", "shape", "class temperature", "map")
 # A class is told if its predicted frequency is wrong by at least this factor.
 MIN_FREQUENCY_FACTOR = 1.2
@@ -97,7 +97,7 @@ class BayesianTemperatureScaling(Calibrator):
         predicts left-out rows. If columns are positions, "auto" has no bias.
     prior : "population", "weak" or a path
         The prior that comes with the package, a weakly informative one, or the file of a prior that
-        `temperance.learning` learned from other tasks.
+        `benchmarks/learn_prior.py` learned from other tasks.
 
     Attributes
     ----------

@@ -694,7 +694,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         model: str | Path | None = None,
         classifier_output: str | None = None,
         output: str = "probabilities",
-        from_probs: bool | None = None,
+        kind: str | None = None,
         floor: float | None = None,
         keep: bool = False,
         dtype: Any = "float32",
@@ -715,14 +715,14 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
                 raise InputError("dim is for a calibrator alone; found model=... Leave one of them out.")
             options: dict[str, Any] = {
                 "classifier_output": classifier_output,
-                "from_probs": from_probs,
+                "kind": kind,
                 "floor": floor,
             }
             options |= {"keep": keep, "output": output, "overwrite": overwrite}
             loaders.load("onnx append")(fitted, model, path, **options)
-        elif keep or any(option is not None for option in (classifier_output, from_probs, floor)):
+        elif keep or any(option is not None for option in (classifier_output, kind, floor)):
             raise InputError(
-                "classifier_output, from_probs, floor and keep are about a classifier: name its file with "
+                "classifier_output, kind, floor and keep are about a classifier: name its file with "
                 "model=..., or leave them out."
             )
         else:

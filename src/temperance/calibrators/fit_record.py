@@ -18,7 +18,7 @@ from scipy.special import softmax
 
 from temperance import __version__
 from temperance.core.arrays import AnyArray, Floats, Indices, Matrix, Vector
-from temperance.core.blocks import BFloat16, row_slices, sampled_rows
+from temperance.core.blocks import row_slices, sampled_rows
 from temperance.core.design_effect import effective_rows
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import FitData, Samples
@@ -158,9 +158,8 @@ def _label_counts(rows: LogitRows, weights: Vector | None) -> tuple[AnyArray, ..
 
 def _labelled(rows: LogitRows, weights: Vector | None) -> tuple[AnyArray, ...]:
     assert rows.labels is not None
-    values = rows.values.widened() if isinstance(rows.values, BFloat16) else rows.values
     with np.errstate(over="ignore"):  # numbers beyond the range of float64
-        return rows.labels, values.astype(np.float64)
+        return rows.labels, rows.values.astype(np.float64)
 
 
 def _predicted(model: Model, rows: LogitRows) -> Iterator[tuple[slice, LogitRows, Floats, Indices]]:

@@ -333,12 +333,10 @@ def _entropy_weight_in_words(weight: float, error: Vector | None, quantiles: Vec
     return "sure predictions need a higher temperature than unsure ones: they are more overconfident"
 
 
-def _class_weights_in_words(
-    weights: Vector, errors: Vector | None, names: Sequence[object], count: int = 3
-) -> list[str]:
+def _class_weights_in_words(weights: Vector, errors: Vector | None, names: Sequence[object]) -> list[str]:
     """Name the classes whose logits raise and lower the temperature most."""
     order = np.argsort(weights, kind="stable")
-    count = min(count, len(weights) // 2)
+    count = min(3, len(weights) // 2)
     lines = []
     for most, effect, classes in (("most", "raise", order[::-1]), ("least", "lower", order)):
         lines.append(f"w_L, {most} overconfident classes (their logits {effect} T):")

@@ -10,6 +10,7 @@ import click
 from temperance.cli import options
 from temperance.cli.output import Output
 from temperance.cli.rows import calibrator_for_json
+from temperance.data.read_options import KINDS
 from temperance.errors import InputError, on_one_line
 
 EXAMPLES = """\b
@@ -49,12 +50,13 @@ inputs of the classifier.
 @click.option(
     "--classifier-output",
     metavar="NAME",
-    help="The classifier's output with the logits, if it has several.",
+    help="The classifier's output with the logits.  [default: the only one, or logits]",
 )
 @click.option(
-    "--from-probs/--no-from-probs",
-    default=None,
-    help="Whether that output holds probabilities, if the classifier does not say.",
+    "--input",
+    "kind",
+    type=click.Choice(KINDS),
+    help="What that output holds, if it is not called logits.",
 )
 @click.option(
     "--floor",
@@ -78,17 +80,15 @@ def export(
     from temperance.calibrators.registry import key_of
     from temperance.formulas.model import axis_of_classes
 
-    kind = out.suffix.lower()
-    if kind not in (".onnx", ".pt2"):
+    suffix = out.suffix.lower()
+    if suffix not in (".onnx", ".pt2"):
         raise InputError(f"the model to write must end in .onnx or .pt2; found {out}.")
-    if append is not None and kind == ".pt2":
+    if append is not None and suffix == ".pt2":
         raise InputError(
             f"--append is for .onnx; found {out}. In PyTorch: Sequential(model, cal.to_torch())."
         )
     if append is None and any(value is not None for value in of_classifier.values()):
-        raise InputError(
-            "--classifier-output, --from-probs and --floor need a classifier. Name it with --append."
-        )
+        raise InputError("--classifier-output, --input and --floor need a classifier. Name it with --append.")
     if append is not None and dim is not None:
         raise InputError("--dim is for a calibrator alone; found --append too. Leave one of them out.")
     axis = None if dim is None else int(dim)
@@ -98,7 +98,7 @@ def export(
         from temperance.onnx import append_to_onnx
 
         name = append_to_onnx(fitted, append, out, output=gives, overwrite=force, **of_classifier)
-    elif kind == ".onnx":
+    elif suffix == ".onnx":
         from temperance.onnx.model import name_for
 
         name = name_for(gives, fitted.model_)

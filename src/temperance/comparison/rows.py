@@ -16,19 +16,19 @@ from numpy.typing import NDArray
 from temperance.calibrators import Method
 from temperance.calibrators.estimator import Calibrator
 from temperance.calibrators.external_methods import fit
-from temperance.core.arrays import Matrix, Vector
-from temperance.core.blocks import BFloat16, row_slices
+from temperance.core.arrays import AnyArray, Matrix, Vector
+from temperance.core.blocks import row_slices
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError, InputWarning, warn_user
 from temperance.inputs.containers import LabelledRows
-from temperance.inputs.copies import Values, row_prints
+from temperance.inputs.copies import row_prints
 
 BLOCK_LOGITS = 1 << 18  # that a calibrator sees at a time
 MAX_BITS = 24  # of a logit that are compared: as many as float32 has, the precision of most networks
 MAX_SHARED = 0.1  # share of test rows that can be among the validation rows without a warning
 
 
-def predict(calibrator: Any, logits: Values) -> Matrix:
+def predict(calibrator: Any, logits: AnyArray) -> Matrix:
     """Return probabilities in float64: in float32, the true class of a confident error can underflow to 0.
 
     Our calibrators see some rows at a time, so that no copy of all logits is made. Others see all at once,
@@ -38,7 +38,7 @@ def predict(calibrator: Any, logits: Values) -> Matrix:
     n_rows, n_classes = logits.shape
     out = np.empty(logits.shape)
     for part in row_slices(n_rows, max(1, BLOCK_LOGITS // n_classes) if is_ours else n_rows):
-        wide = np.asarray(widened(logits[part]), np.float64)
+        wide = np.asarray(logits[part], np.float64)
         known = {"from_probs": False} if is_ours else {}  # they were checked, or made from probabilities
         probs = (
             LogitRows(wide).softmax(1.0) if calibrator is None else calibrator.predict_proba(wide, **known)
@@ -52,15 +52,9 @@ def predict(calibrator: Any, logits: Values) -> Matrix:
     return out
 
 
-def widened(logits: Values) -> NDArray[Any]:
-    """Return an array that NumPy can compute with: bfloat16 in float32."""
-    return logits.widened() if isinstance(logits, BFloat16) else logits
-
-
 def fit_method(method: Method, rows: LabelledRows) -> Any:
     """Fit a method to rows."""
-    logits = rows.logits if method.is_ours else widened(rows.logits)
-    groups = rows.groups
+    logits, groups = rows.logits, rows.groups
     if not rows.positions and not np.ptp(rows.labels):
         return None  # a fit refuses labels of one class: these rows leave the predictions as they are
     if groups is not None and np.ptp(groups) == 0:
@@ -78,7 +72,7 @@ def label_nll(probs: Vector, labels: NDArray[np.intp]) -> Vector:
     return -np.log(np.maximum(at_label, np.finfo(np.float64).tiny))
 
 
-def check_test_rows_are_new(val: Values, test: Values) -> None:
+def check_test_rows_are_new(val: AnyArray, test: AnyArray) -> None:
     """Raise if both sets are the same; warn if many test rows are validation rows."""
     bits = min(MAX_BITS, _significant_bits(val), _significant_bits(test))
     val_prints, test_prints = row_prints(val, bits), row_prints(test, bits)
@@ -100,9 +94,7 @@ def check_test_rows_are_new(val: Values, test: Values) -> None:
         )
 
 
-def _significant_bits(values: Values) -> int:
-    if isinstance(values, BFloat16):
-        return 8
+def _significant_bits(values: AnyArray) -> int:
     return np.finfo(values.dtype).nmant + 1 if values.dtype.kind == "f" else MAX_BITS
 
 

@@ -174,32 +174,6 @@ FEW_CLASSES = 32
 _HALF, _SINGLE, _DOUBLE = map(np.dtype, (np.float16, np.float32, np.float64))
 
 
-class BFloat16:
-    """An (N, K) array of bfloat16 stored as bits, since NumPy has no such type."""
-
-    def __init__(self, bits: NDArray[np.uint16]) -> None:
-        self.bits = bits
-        self.shape = bits.shape
-
-    def __len__(self) -> int:
-        return len(self.bits)
-
-    def __getitem__(self, rows: slice | NDArray[np.intp]) -> BFloat16:
-        return BFloat16(self.bits[rows])
-
-    def widened(self) -> NDArray[np.float32]:
-        """Return the same numbers as float32."""
-        out = np.empty(self.shape, np.float32)
-        self.read_into(out)
-        return out
-
-    def read_into(self, out: NDArray[np.float32]) -> None:
-        """Widen to float32, whose upper half is bfloat16."""
-        wide = out.view(np.uint32)
-        np.copyto(wide, self.bits)
-        np.left_shift(wide, 16, out=wide)
-
-
 class Scratch:
     """The (rows, classes) buffers of one thread: `d` for gaps to the top of a row, `e` for exponentials."""
 
@@ -215,9 +189,9 @@ def new_buffer(n_rows: int, n_classes: int, dtype: np.dtype[Any]) -> Floats:
     return np.empty((n_rows, n_classes), dtype)
 
 
-def is_class_major(values: Floats | BFloat16) -> bool:
+def is_class_major(values: Floats) -> bool:
     """Say whether the numbers of a class are adjacent, as in an image whose first axis has few classes."""
-    return not isinstance(values, BFloat16) and values.strides[0] == values.itemsize < values.strides[1]
+    return values.strides[0] == values.itemsize < values.strides[1]
 
 
 def row_products(rows: Floats, weights: Floats) -> NDArray[np.float64]:
@@ -235,11 +209,9 @@ def several(rows: Floats) -> Floats:
     return np.broadcast_to(rows, (2, rows.shape[1])) if is_alone else rows
 
 
-def working_dtype(values: Floats | BFloat16) -> np.dtype[Any]:
+def working_dtype(values: Floats) -> np.dtype[Any]:
     """Return float32 for half precision and float32, and float64 for all else."""
-    if isinstance(values, BFloat16) or values.dtype in (_SINGLE, _HALF):
-        return _SINGLE
-    return _DOUBLE
+    return _SINGLE if values.dtype in (_SINGLE, _HALF) else _DOUBLE
 
 
 def block_rows(n_classes: int, itemsize: int) -> int:
@@ -278,7 +250,7 @@ def sampled_rows(step: int, stop: int, start: int = 0) -> Indices:
 
 
 def read_blocks(
-    values: Floats | BFloat16, size: int | None = None, lane: int = 0, lanes: int = 1
+    values: Floats, size: int | None = None, lane: int = 0, lanes: int = 1
 ) -> Iterator[tuple[Floats, int, int, Scratch]]:
     """Yield every `lanes`-th block of `size` rows, with its start, stop and scratch.
 
@@ -292,7 +264,7 @@ def read_blocks(
     for start in range(lane * size, n_rows, lanes * size):
         stop = min(start + size, n_rows)
         rows = values[start:stop]
-        if not isinstance(rows, BFloat16) and rows.dtype == dtype:
+        if rows.dtype == dtype:
             few_by_class = n_classes < FEW_CLASSES and is_class_major(rows)
             if rows.flags.c_contiguous or few_by_class:  # loops over rows can read them as they are
                 yield rows, start, stop, scratch
@@ -300,15 +272,12 @@ def read_blocks(
         if scratch.read is None:
             scratch.read = np.empty(shape, dtype)
         target = scratch.read[: stop - start]
-        if isinstance(rows, BFloat16):
-            rows.read_into(target)
-        else:
-            with np.errstate(all="ignore"):  # numbers beyond the range of the working type
-                np.copyto(target, rows, casting="unsafe")
+        with np.errstate(all="ignore"):  # numbers beyond the range of the working type
+            np.copyto(target, rows, casting="unsafe")
         yield target, start, stop, scratch
 
 
-def for_each_block(values: Floats | BFloat16, work: BlockWork, enlarged: int = 1) -> None:
+def for_each_block(values: Floats, work: BlockWork, enlarged: int = 1) -> None:
     """Call `work(block, start, stop, scratch)` for every block; it writes its results row by row.
 
     It must not use the linear algebra library, whose threads would be beside ours. Blocks are `enlarged` by a
@@ -327,7 +296,7 @@ def for_each_block(values: Floats | BFloat16, work: BlockWork, enlarged: int = 1
 
 
 def sum_blocks(
-    values: Floats | BFloat16, work: BlockWork, size: int, *, threads: bool = True
+    values: Floats, work: BlockWork, size: int, *, threads: bool = True
 ) -> list[NDArray[np.float64]]:
     """Sum the tuples of arrays that `work` returns for blocks of `size` rows, in the order of the blocks.
 

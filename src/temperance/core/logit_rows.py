@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from temperance.core import blocks
 from temperance.core.arrays import AnyArray, Floats, Matrix, Vector
-from temperance.core.blocks import BFloat16, Scratch
+from temperance.core.blocks import Scratch
 from temperance.core.kernels import MapTable
 from temperance.core.ops import NUMPY
 from temperance.core.row_block import GapCache, RowBlock, block_type, map_rows
@@ -49,14 +49,14 @@ def calling_at_each_pass(hook: Callable[[], None]) -> AbstractContextManager[Non
 
 
 class LogitRows:
-    """Logits of N rows and K classes: an array, a memory map or `BFloat16`, read block by block.
+    """Logits of N rows and K classes: an array or a memory map, read block by block.
 
     It has the numbers that `core.features` lists, each computed once.
     """
 
     ops = NUMPY
 
-    def __init__(self, values: Floats | BFloat16, labels: NDArray[np.intp] | None = None) -> None:
+    def __init__(self, values: Floats, labels: NDArray[np.intp] | None = None) -> None:
         self.values = values
         self.labels = labels
         self.n_rows, self.n_classes = values.shape

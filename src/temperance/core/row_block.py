@@ -34,7 +34,6 @@ from temperance.core import blocks, kernels
 from temperance.core.arrays import AnyArray, Floats, Indices, Matrix, Vector
 from temperance.core.blocks import (
     FEW_CLASSES,
-    BFloat16,
     Scratch,
     new_buffer,
     row_products,
@@ -477,7 +476,7 @@ def block_type(size: int, cost: int = 1) -> type[RowBlock]:
 
 
 def map_rows(
-    values: Floats | BFloat16,
+    values: Floats,
     function: Callable[[RowBlock], Any],
     *,
     log: bool = False,

@@ -4,8 +4,6 @@
 ReliabilityDisplay       accuracy against confidence, bin by bin
 ClassReliabilityDisplay  the share of a class against its predicted probability, bin by bin
 TemperatureDisplay       the temperature against the entropy of a row: the best one, and each method's
-ClassTemperatureDisplay  the same by true class
-MapDisplay               the effect of a map of log-probabilities on a probability
 LearningCurveDisplay     the log loss (NLL) by the number of labels
 DifferencesDisplay       the log loss (NLL) of all methods minus the lowest, row by row
 GapsDisplay              confidence minus accuracy by group, such as the hospital
@@ -18,17 +16,14 @@ without matplotlib. `plot(ax)` draws on the given axes, or on a new figure, and 
 from __future__ import annotations
 
 from temperance.display.losses import DifferencesDisplay, LearningCurveDisplay
-from temperance.display.map import MapDisplay
 from temperance.display.reliability import ClassReliabilityDisplay, GapsDisplay, ReliabilityDisplay
-from temperance.display.temperature import ClassTemperatureDisplay, TemperatureDisplay
+from temperance.display.temperature import TemperatureDisplay
 
 __all__ = [
     "ClassReliabilityDisplay",
-    "ClassTemperatureDisplay",
     "DifferencesDisplay",
     "GapsDisplay",
     "LearningCurveDisplay",
-    "MapDisplay",
     "ReliabilityDisplay",
     "TemperatureDisplay",
 ]

@@ -244,17 +244,6 @@ def outside(values: Vector, limits: tuple[float, float]) -> NDArray[np.bool_]:
 # ---- names and numbers
 
 
-def written(probability: float) -> str:
-    """Write a probability with two digits.
-
-    Examples
-    --------
-    >>> written(0.00123), written(8.3e-7), written(1e-30)
-    ('0.0012', '8.3e-7', 'below 1e-9')
-    """
-    return "below 1e-9" if probability < 1e-9 else short_exponent(f"{probability:.2g}")
-
-
 def short_exponent(number: str) -> str:
     """Return a number without the zero that Python writes in an exponent: 1e-05 -> 1e-5."""
     return number.replace("e-0", "e-").replace("e+0", "e+")

@@ -1,4 +1,4 @@
-"""The temperature by the entropy of a row, and by true class: the best temperature, and each method's.
+"""The temperature by the entropy of a row: the best temperature, and each method's.
 
 With h = log(H / log K), H the entropy of softmax(z), the rows are split into bins by h, of equal count or of
 equal width. A temperature that depends on the entropy should follow the best single temperature of each bin.
@@ -7,15 +7,12 @@ If that temperature is constant, TS is enough.
 The interval of a best temperature is normal on log T, with the Fisher information of the group's rows. If all
 rows are correct, or the labels are no better than chance, the likelihood has no maximum. A weak prior then
 determines the temperature: it is not identified, and the interval is the whole range of temperatures.
-
-Rows are also grouped by their label, which no method sees. A method can approach the best temperature of a
-class only as far as the logits predict the class.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Self
 
@@ -27,14 +24,12 @@ from temperance.calibrators.estimator import model_of
 from temperance.calibrators.hnlts import log_normalised_entropy
 from temperance.calibrators.single_temperature import SingleTemperatureFit, fit_single_temperature
 from temperance.comparison import Comparison
-from temperance.comparison.rows import widened
-from temperance.core.arrays import Indices, Matrix, Vector
+from temperance.core.arrays import Matrix, Vector
 from temperance.core.logit_rows import LogitRows
 from temperance.core.objective import FitData
 from temperance.core.predictors import TEMPERATURE_MAX, TEMPERATURE_MIN
 from temperance.display.base import Display, chosen
 from temperance.display.chart import (
-    WIDE,
     Axis,
     Chart,
     Dots,
@@ -43,18 +38,14 @@ from temperance.display.chart import (
     Mark,
     Rule,
     robust_limits,
-    shorten,
 )
 from temperance.inputs.containers import LabelledRows, open_labelled
 from temperance.metrics.bins import check_bins
 
 MIN_ROWS = 10  # per group: fewer hardly constrain a temperature
-MAX_CLASSES = 30  # in a figure
 _MAX_POINTS = 400
 _RARE = 0.01  # largest share of the rows, or of a method's temperatures, outside the axes
 _NEAR = 2.3  # in log T, a factor of 10: values this close to the best temperatures are always shown
-_MAX_NAME = 20  # letters of a class name beside the axis; tooltips have the full names
-_AFTER_A_MAP = "A T that acts after a map of probabilities, as in bayes, need not follow the circles."
 IDENTIFIED_RATIO = 10.0
 """Ratio of the ends of an interval above which a best temperature is not identified.
 
@@ -97,7 +88,7 @@ def best_temperatures(
 
 def temperatures(calibrator: Calibrator, rows: LabelledRows, index: NDArray[np.intp]) -> Vector:
     """Return T of some of the rows."""
-    return np.asarray(calibrator.temperature(widened(rows.logits[index])))
+    return np.asarray(calibrator.temperature(rows.logits[index]))
 
 
 def _calibrators(comparison: Comparison, methods: Sequence[str] | None) -> dict[str, Any]:
@@ -113,6 +104,7 @@ def _with_temperature(calibrators: Mapping[str, Calibrator]) -> dict[str, Calibr
     }
 
 
+@dataclass(frozen=True, eq=False)
 class BestTemperatures(Display):
     """The best temperatures of groups of rows that identify them, and `single` for all rows."""
 
@@ -148,16 +140,16 @@ class TemperatureDisplay(BestTemperatures):
 
     Attributes
     ----------
+    optimum, low, high : arrays of shape (B,)
+        Best single temperature of the rows of each bin that identifies it, and its interval.
+    single : float
+        Best single temperature of all rows.
     log_entropy : array of shape (P,)
         log(H / log K), at least -20, of at most 400 rows, evenly spaced in rank and ascending.
     temperature : dict from name to array of shape (P,)
         T of those rows by each method.
     centre, count : arrays of shape (B,)
-        Mean log entropy and number of rows of each bin whose best temperature is identified.
-    optimum, low, high : arrays of shape (B,)
-        Best single temperature of the bin's rows, and its interval.
-    single : float
-        Best single temperature of all rows.
+        Mean log entropy and number of rows of each of these bins.
     unidentified : int
         Number of bins that are left out, such as those whose rows are all correct.
 
@@ -178,10 +170,6 @@ class TemperatureDisplay(BestTemperatures):
     temperature: dict[str, Vector]
     centre: Vector
     count: NDArray[np.intp]
-    optimum: Vector
-    low: Vector
-    high: Vector
-    single: float
     unidentified: int = 0
 
     @classmethod
@@ -219,16 +207,16 @@ class TemperatureDisplay(BestTemperatures):
         shown = [groups[i] for i in known]
         w = rows.weights
         return cls(
+            optimum,
+            low,
+            high,
+            fit_best(rows).temperature,
             entropy[sample],
             {name: temperatures(calibrator, rows, sample) for name, calibrator in fits.items()},
             np.array(
                 [np.average(entropy[group], weights=None if w is None else w[group]) for group in shown]
             ),
             np.array([len(group) for group in shown], np.intp),
-            optimum,
-            low,
-            high,
-            fit_best(rows).temperature,
             len(groups) - len(shown),
         )
 
@@ -269,7 +257,8 @@ class TemperatureDisplay(BestTemperatures):
             words += f" By entropy it goes from {low} (confident rows) to {high} (uncertain rows)."
         words += (
             " Circles: the best temperature of each bin of rows, with its interval. A method whose dots "
-            f"follow the circles has learned the dependence on the entropy. {_AFTER_A_MAP}"
+            "follow the circles has learned the dependence on the entropy. A T that acts after a map of "
+            "probabilities, as in bayes, need not follow the circles."
         )
         if self.unidentified:
             words += f" Bins without an identified best temperature are not drawn: {self.unidentified}."
@@ -290,151 +279,3 @@ def _entropy_groups(
     cuts = np.arange(1, number) * len(order) // number
     moved = np.unique(np.searchsorted(ascending, ascending[cuts]))
     return np.split(order, moved[moved > 0])
-
-
-# ---- by true class
-
-
-@dataclass(frozen=True, eq=False)
-class ClassTemperatureDisplay(BestTemperatures):
-    """T by true class: the best single temperature of its rows, and the mean T of each method.
-
-    Attributes
-    ----------
-    classes, count : arrays of shape (C,)
-        Classes with at least 10 rows that identify a best temperature, in the order of that temperature, and
-        their number of rows; of more than 30, those that differ most from the best single temperature.
-    optimum, low, high : arrays of shape (C,)
-        Best single temperature of the rows of the class, and its interval.
-    mean : dict from name to array of shape (C,)
-        Mean T of those rows by each method.
-    single : float
-        Best single temperature of all rows.
-    n_classes : int
-        K; if it is larger than C, some classes are left out.
-    names : sequence of str
-        Names of all K classes; None where they have none.
-
-    Examples
-    --------
-    >>> import temperance
-    >>> from temperance.data import simulate
-    >>> task = simulate(3000, 4, random_state=1)
-    >>> ts = temperance.TemperatureScaling().fit(task.logits, task.labels)
-    >>> display = ClassTemperatureDisplay.from_calibrators({"ts": ts}, task.logits, task.labels)
-    >>> sorted(display.classes.tolist()), int(display.count.sum()), display.n_classes
-    ([0, 1, 2, 3], 3000, 4)
-    """
-
-    classes: Indices
-    count: Indices
-    optimum: Vector
-    low: Vector
-    high: Vector
-    mean: dict[str, Vector]
-    single: float
-    n_classes: int
-    names: Sequence[str] | None = None
-
-    def name(self, column: int) -> str:
-        """Return the name of a class."""
-        return str(column) if self.names is None else self.names[column]
-
-    @classmethod
-    def from_calibrators(
-        cls,
-        calibrators: Mapping[str, Calibrator],
-        logits: Any,
-        labels: ArrayLike,
-        *,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Compute from fitted calibrators and labelled rows, preferably of a test set.
-
-        The parameters are as for `TemperatureDisplay.from_calibrators`.
-        """
-        fits, rows = _with_temperature(calibrators), checked_rows(logits, labels, sample_weight)
-        single = fit_best(rows).temperature
-        order = np.argsort(rows.labels, kind="stable")
-        starts = np.flatnonzero(np.diff(rows.labels[order])) + 1
-        groups = [group for group in np.split(order, starts) if len(group) >= MIN_ROWS]
-        known, best = best_temperatures(rows, groups)
-        shown = np.argsort(-np.abs(np.log(best[0] / single)), kind="stable")[:MAX_CLASSES]
-        shown = shown[np.argsort(best[0, shown], kind="stable")]
-        optimum, low, high = best[:, shown]
-        groups = [groups[i] for i in known[shown]]
-        mean: dict[str, list[float]] = {name: [] for name in fits}
-        for part in map(rows.take, groups):
-            for name, calibrator in fits.items():
-                own = calibrator.temperature(widened(part.logits))
-                mean[name].append(float(np.average(own, weights=part.weights)))
-        return cls(
-            np.array([rows.labels[group[0]] for group in groups], np.intp),
-            np.array([len(group) for group in groups], np.intp),
-            optimum,
-            low,
-            high,
-            {name: np.array(values) for name, values in mean.items()},
-            single,
-            rows.logits.shape[1],
-            next((c.class_names_ for c in calibrators.values() if hasattr(c, "class_names_")), None),
-        )
-
-    @classmethod
-    def from_comparison(cls, comparison: Comparison, methods: Sequence[str] | None = None) -> Self:
-        """Compute from the test rows and the calibrators of some methods, by default of all with a T."""
-        fits, rows = _calibrators(comparison, methods), comparison.judged
-        found = cls.from_calibrators(fits, rows.logits, rows.labels, sample_weight=rows.weights)
-        return replace(found, names=comparison.class_names)
-
-    def chart(self) -> Chart:
-        """Return the best temperature of each class with its interval, and the methods' means, by class."""
-        count, limits = len(self.classes), self.limits(list(self.mean.values()))
-        at = np.arange(count, dtype=np.float64)
-        rows = [f"class {self.name(k)}, {n} rows" for k, n in zip(self.classes, self.count, strict=True)]
-        marks = [*self.rules(limits, upright=True), self.best(at, "class", rows, flat=True)]
-        varying = [name for name, mean in self.mean.items() if not _constant(mean)]
-        asides = dict(zip(varying, np.linspace(-0.3, 0.3, len(varying)), strict=True))  # side by side
-        for name, mean in self.mean.items():
-            label = method_style(name).label
-            if _constant(mean):
-                words = f"{label}: T = {mean[0]:.3g}"
-                marks.append(Rule(float(mean[0]), upright=True, method=name, label=words))
-            else:
-                pairs = zip(self.classes, mean, strict=True)
-                tips = [f"{label}, class {self.name(k)}: mean T {t:.3g}" for k, t in pairs]
-                marks.append(Dots(mean, at + asides[name], method=name, label=label, tips=tips))
-        names = [shorten(self.name(k), _MAX_NAME) for k in self.classes]
-        all_classes = "true class" if count == self.n_classes else f"true class ({count} of {self.n_classes})"
-        return Chart(
-            "Temperature by true class",
-            self._in_words(),
-            Axis("temperature T", limits, log=True),
-            Axis.of_names(all_classes, names),
-            marks,
-            (WIDE, 1.2 + 0.3 * max(count, 3)),
-        )
-
-    def _in_words(self) -> str:
-        words, count = f"The best single temperature of these rows is {self.single:.3g}.", len(self.classes)
-        if count > 1:
-            first, last = self.name(self.classes[0]), self.name(self.classes[-1])
-            words = (
-                f"Class {last} needs the highest temperature, {self.optimum[-1]:.3g}, class {first} the "
-                f"lowest, {self.optimum[0]:.3g}."
-            )
-        words += (
-            " Circles: the best temperature of the rows of each class, with its interval; coloured dots and "
-            f"lines: the mean temperature of a method. {_AFTER_A_MAP}"
-        )
-        if count < self.n_classes:
-            words += (
-                f" Shown: {count} of {self.n_classes} classes. The rows of the others identify no best "
-                "temperature, or one closer to the best single temperature."
-            )
-        return words
-
-
-def _constant(values: Vector) -> bool:
-    """Say whether a method has one temperature for all of several classes."""
-    return len(values) > 1 and bool(np.ptp(values) < 1e-9 * values[0])

@@ -12,14 +12,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import partial
-from typing import Any, ClassVar, Self, TypeGuard
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from temperance import loaders
 from temperance.core.arrays import AnyArray, Vector
-from temperance.core.blocks import BFloat16, prediction_slot
+from temperance.core.blocks import prediction_slot
 from temperance.core.features import RowFeatures
 from temperance.core.ops import Array
 from temperance.core.row_block import RowBlock, map_rows
@@ -231,7 +231,7 @@ def logits_for(model: Model, given: Any, from_probs: bool | None) -> tuple[Any, 
     return logits_from_probs(given, fitted_on.floor or 0.0, renormalise=renormalise), False
 
 
-def check_kind(model: Model, values: NDArray[Any] | BFloat16, from_probs: bool | None) -> None:
+def check_kind(model: Model, values: NDArray[Any], from_probs: bool | None) -> None:
     """Raise for logits that look like probabilities; a few only warn, unless the model was fitted on such.
 
     With from_probs=False the caller asserts that they are logits, and nothing is checked.
@@ -276,7 +276,7 @@ def axis_of_classes(model: Model, dim: int | None, logits: Any = None) -> int:
 def apply_to_rows(
     model: Model,
     method: str,
-    values: NDArray[Any] | BFloat16,
+    values: NDArray[Any],
 ) -> AnyArray:
     """Return the result of `method` for an array with one row per prediction and one column per class."""
     if method == "predict" and not model.keeps_class:
@@ -294,9 +294,9 @@ def apply_to_rows(
     return result
 
 
-def _are_few_and_bounded(values: NDArray[Any] | BFloat16) -> TypeGuard[NDArray[Any]]:
+def _are_few_and_bounded(values: NDArray[Any]) -> bool:
     """Say whether these logits are few, need no conversion, and are neither masked, huge nor NaN."""
-    if isinstance(values, BFloat16) or not 0 < values.size <= MAX_FEW_NUMBERS:
+    if not 0 < values.size <= MAX_FEW_NUMBERS:
         return False
     if not (values.dtype.char in "fd" and values.dtype.isnative and values.flags.c_contiguous):
         return False

@@ -1,6 +1,6 @@
 """What a caller hands over as (N, K) logits, labels and weights, and results in the container of the logits.
 
-NumPy arrays and memory maps are used directly, bfloat16 as integers of 16 bits, a tensor through its shared
+NumPy arrays and memory maps are used directly, bfloat16 in float32, a tensor through its shared
 memory, and a DataFrame through its array. Dask collections stay where they are. Results for a tensor
 are a tensor again, otherwise an array. A list of (n, K) arrays is the batches of a loader, joined.
 
@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temperance.core.blocks import BFloat16
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError, excerpt, listed, rows_at
 from temperance.inputs.copies import find_copies
@@ -42,7 +41,7 @@ from temperance.inputs.validation import (
 class Logits:
     """Opened logits: the (N, K) values, and what results need to look like the given ones."""
 
-    values: NDArray[Any] | BFloat16
+    values: NDArray[Any]
     given: Any
     """The container."""
     shape: tuple[int, ...]
@@ -117,7 +116,7 @@ class LabelledRows:
     (2, [0, 1], False)
     """
 
-    logits: NDArray[Any] | BFloat16
+    logits: NDArray[Any]
     labels: NDArray[np.intp]
     weights: NDArray[np.float64] | None = None
     class_names: tuple[str, ...] | None = None
@@ -204,15 +203,14 @@ def open_logits(logits: Any, dim: int = -1) -> Logits:
     Arrays can have more axes; `dim` is the axis of the classes.
     """
     logits = joined_batches(logits)
-    given = _unwrap(logits)
-    shape, n_axes = tuple(given.shape), max(1, len(given.shape))
+    array = _unwrap(logits)
+    shape, n_axes = array.shape, max(1, array.ndim)
     if not isinstance(dim, (int, np.integer)) or not -n_axes <= dim < n_axes:
         raise InputError(
             f"dim must be the axis of the classes, from {-n_axes} to {n_axes - 1} for logits of shape "
             f"{shape}; found {dim!r}."
         )
     dim = int(dim) % n_axes
-    array = given.bits if isinstance(given, BFloat16) else given
     if (shape[1:], dim) == ((1,), 1):  # the head of a binary classifier, for BCEWithLogitsLoss
         array, shape, dim = array[:, 0], shape[:1], 0
     leading = (*shape[:dim], *shape[dim + 1 :])
@@ -221,8 +219,7 @@ def open_logits(logits: Any, dim: int = -1) -> Logits:
     check_logits_shape(array)
     if array.ndim == 1:
         array = np.column_stack([np.zeros_like(array), array])
-    values = BFloat16(array) if isinstance(given, BFloat16) else array
-    return Logits(values, logits, shape, dim, leading)
+    return Logits(array, logits, shape, dim, leading)
 
 
 def open_labelled(
@@ -246,7 +243,7 @@ def open_labelled(
     values, names = opened.values, names_of(logits, classes, opened.values.shape[1])
     if len(values) == 0:
         raise InputError("fit needs labelled rows, and there are none. Pass the logits of a validation set.")
-    if classes is None and names is not None and not isinstance(values, BFloat16):
+    if classes is None and names is not None:
         for name, why in doubtful_columns(tuple(map(str, names)), values[:INSPECTED_ROWS]).items():
             raise InputError(
                 f"column {name!r} might not be the logits of a class: {why}. Drop the column, or pass "
@@ -419,14 +416,10 @@ def is_tensor(values: Any) -> bool:
     return torch is not None and isinstance(values, torch.Tensor)
 
 
-def _unwrap(logits: Any) -> NDArray[Any] | BFloat16:
-    if isinstance(logits, BFloat16):
-        return logits
-    if is_tensor(logits) and logits.dtype == (torch := sys.modules["torch"]).bfloat16:
-        return BFloat16(logits.detach().cpu().view(torch.int16).numpy().view(np.uint16))
+def _unwrap(logits: Any) -> NDArray[Any]:
     array = as_numpy(numbers_of(logits), "logits must be an (N, K) array")
     if array.dtype.name == "bfloat16":
-        return BFloat16(array.view(np.uint16))
+        array = array.astype(np.float32)  # which NumPy can compute with
     if array.dtype.kind in "iub":
         array = array.astype(np.float64)
     if array.dtype.kind != "f":

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temperance.core.arrays import Floats, Indices, Vector
-from temperance.core.blocks import BFloat16, read_blocks
+from temperance.core.blocks import read_blocks
 from temperance.errors import InputWarning, Remedy, warn_user
 
 MAX_P_VALUE = 1e-3
@@ -40,11 +40,9 @@ EXAMINED_ROWS, EXAMINED_SCORES = (1 << 12, 1 << 17), 1 << 20  # at least, at mos
 _FIRST_COLUMNS = 4  # that rule out most ties
 _EXACT = 64  # bits
 
-Values = NDArray[Any] | BFloat16
-
 
 def find_copies(
-    values: Values, labels: Indices, confidence: Callable[[Floats], Vector]
+    values: NDArray[Any], labels: Indices, confidence: Callable[[Floats], Vector]
 ) -> NDArray[np.intp] | None:
     """Return the number of each row's set of copies, and warn of them; None if rows are not copies.
 
@@ -67,18 +65,17 @@ def find_copies(
     """
     n_rows, n_classes = values.shape
     columns = np.unique(np.linspace(0, n_classes - 1, _FIRST_COLUMNS).astype(np.intp))
-    first = row_prints(_columns(values, columns))
+    first = row_prints(values[:, columns])
     # Copies have equal prints, so all rows of a set are examined, or none.
     step = -(-n_rows // int(np.clip(EXAMINED_SCORES // n_classes, *EXAMINED_ROWS)))
     some = np.flatnonzero(first % np.uint64(step) == 0)
     if not len(some) or not _has_ties(first[some]):
         return None
     examined = values[some]
-    scores = examined.widened() if isinstance(examined, BFloat16) else examined
     found = np.unique(row_prints(examined), return_inverse=True)[1]
     with np.errstate(all="ignore"):  # whether scores are finite is checked elsewhere
-        sure = np.nan_to_num(confidence(scores))
-    if not are_copies(found, labels[some], scores.argmax(axis=1), sure):
+        sure = np.nan_to_num(confidence(examined))
+    if not are_copies(found, labels[some], examined.argmax(axis=1), sure):
         return None
     _, begin, number = np.unique(row_prints(values), return_index=True, return_inverse=True)
     fact = (
@@ -144,13 +141,7 @@ def _has_ties(prints: NDArray[np.uint64]) -> bool:
     return bool((ordered[1:] == ordered[:-1]).any())
 
 
-def _columns(values: Values, columns: Indices) -> Values:
-    if isinstance(values, BFloat16):
-        return BFloat16(values.bits[:, columns])
-    return values[:, columns]
-
-
-def row_prints(values: Values, n_bits: int = _EXACT) -> NDArray[np.uint64]:
+def row_prints(values: NDArray[Any], n_bits: int = _EXACT) -> NDArray[np.uint64]:
     """Return one number per row, which depends only on its values, perhaps rounded to so many bits.
 
     Equal numbers by chance are rare.

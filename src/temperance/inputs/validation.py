@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temperance.core.blocks import BFloat16, read_blocks
+from temperance.core.blocks import read_blocks
 from temperance.core.logit_rows import LogitRows
 from temperance.core.predictors import TEMPERATURE_MAX, TEMPERATURE_MIN
 from temperance.errors import InputError, InputWarning, Remedy, excerpt, guess, warn_user
@@ -83,7 +83,7 @@ def check_max_entropy(entropy: Any) -> None:
         raise InputError(f"max_entropy must be log K, above 0; found {float(entropy):g}.")
 
 
-def check_logits_shape(values: NDArray[Any] | BFloat16) -> None:
+def check_logits_shape(values: NDArray[Any]) -> None:
     """Raise unless `values` has the shape of logits: (N, K) with K >= 2, or (N,) for two classes."""
     wanted = "logits must be an (N, K) array, one row per prediction and one column per class"
     shape = values.shape
@@ -99,7 +99,7 @@ def check_logits_shape(values: NDArray[Any] | BFloat16) -> None:
         )
 
 
-def like_probabilities(values: NDArray[Any] | BFloat16, *, few: bool = False) -> str:
+def like_probabilities(values: NDArray[Any], *, few: bool = False) -> str:
     """Say what makes the first rows look like probabilities; "" if they do not.
 
     (N,) scores of a binary classifier arrive as the columns [0, z]; a `few` of them can be by chance.
@@ -107,21 +107,21 @@ def like_probabilities(values: NDArray[Any] | BFloat16, *, few: bool = False) ->
     if not values.shape[0]:
         return ""
     for number in (1, INSPECTED_ROWS):  # the first row rules out probabilities quickly
-        some = values[:number]
-        rows = some.widened() if isinstance(some, BFloat16) else some
+        rows = values[:number]
         if not 0 <= rows[0, 0] <= 1 or not ((rows >= 0) & (rows <= 1)).all():
             return ""
     if rows.shape[1] == 2 and not rows[:, 0].any() and (few or len(rows) >= MIN_SCORES):
         return SCORES_LIKE
-    width = 2 if isinstance(values, BFloat16) else rows.dtype.itemsize
-    tolerance = SUM_TOLERANCE.get(width, 1e-6)
+    tolerance = SUM_TOLERANCE.get(rows.dtype.itemsize, 1e-6)
+    if rows.dtype == np.float32 and not (np.ascontiguousarray(rows).view(np.uint32) & 0xFFFF).any():
+        tolerance = SUM_TOLERANCE[2]  # numbers that were bfloat16
     if len(rows) >= MIN_SCORES:  # logits of so many rows do not sum to about 1 by chance
         tolerance += min(ROUNDING * rows.shape[1], MAX_ROUNDING)
     off = np.abs(rows.sum(axis=1, dtype=np.float64) - 1) > tolerance
     return "" if off.any() else ROWS_LIKE
 
 
-def check_are_logits(values: NDArray[Any] | BFloat16, *, at_use: bool = False) -> bool:
+def check_are_logits(values: NDArray[Any], *, at_use: bool = False) -> bool:
     """Raise if the first rows are probabilities beyond doubt; if there are few, warn. Return whether it did.
 
     At the use of a calibrator, binary scores from 0 to 1 are in doubt: rows can be chosen by their score.
@@ -201,13 +201,13 @@ def check_labelled_rows(rows: LogitRows) -> None:
         )
 
 
-def check_peaks(values: NDArray[Any] | BFloat16, peak: NDArray[np.floating[Any]]) -> None:
+def check_peaks(values: NDArray[Any], peak: NDArray[np.floating[Any]]) -> None:
     """Raise unless the largest logits of some rows are finite; `values` are read again to find the others."""
     if not np.isfinite(peak).all():
         _raise_for_not_finite(values)
 
 
-def _raise_for_not_finite(values: NDArray[Any] | BFloat16) -> None:
+def _raise_for_not_finite(values: NDArray[Any]) -> None:
     wanted = "logits must be finite, or -inf for an impossible class"
     for what, is_bad, advice in (
         ("NaN", lambda z: np.isnan(z).any(axis=1), "Drop these rows or correct the classifier."),
@@ -220,7 +220,7 @@ def _raise_for_not_finite(values: NDArray[Any] | BFloat16) -> None:
 
 
 def check_unmasked(
-    values: NDArray[Any] | BFloat16, row_numbers: NDArray[np.float64], method: str, *, fits: bool
+    values: NDArray[Any], row_numbers: NDArray[np.float64], method: str, *, fits: bool
 ) -> None:
     """Raise if a row has -inf, or numbers that a fit cannot square, for a method that weights every logit.
 
@@ -242,7 +242,7 @@ def check_unmasked(
     )
 
 
-def rows_where(values: NDArray[Any] | BFloat16, is_bad: Callable[[NDArray[Any]], Any]) -> NDArray[np.intp]:
+def rows_where(values: NDArray[Any], is_bad: Callable[[NDArray[Any]], Any]) -> NDArray[np.intp]:
     """Return the rows for which a function of blocks (rows, K) says so."""
     found = [start + np.flatnonzero(is_bad(block)) for block, start, _, _ in read_blocks(values)]
     return np.concatenate(found)

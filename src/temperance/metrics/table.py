@@ -54,8 +54,6 @@ class Metric:
     best : {"lowest", "highest", "zero"}
     unit : {"", "%"}
         How it is shown; the numbers are fractions in either case.
-    short : str
-        The label for narrow columns.
     in_report : bool
         Whether reports show it; evaluations always do.
     """
@@ -67,7 +65,6 @@ class Metric:
     estimate: Callable[[Predictions, Reliability, float], Estimate] | None = None
     best: Literal["lowest", "highest", "zero"] = "lowest"
     unit: Literal["", "%"] = ""
-    short: str = ""
     in_report: bool = False
 
     @property
@@ -80,9 +77,9 @@ class Metric:
         """The number of decimals to show."""
         return 2 if self.unit == "%" else 4
 
-    def heading(self, *, short: bool = False) -> str:
+    def heading(self) -> str:
         """Return the label with its unit."""
-        return f"{(short and self.short) or self.label} {self.unit}".rstrip()
+        return f"{self.label} {self.unit}".rstrip()
 
     def shown(self, value: float) -> str:
         """Return a number as text, without the unit."""
@@ -259,7 +256,6 @@ def nll(rows: Predictions) -> float:
 
 @Metric(
     label="Brier score",
-    short="Brier",
     help="mean squared distance between the probabilities and the outcome, summed over classes",
     estimate=_estimated_mean(lambda rows: rows.brier, 0, 2),
     interval="skewness",
@@ -424,7 +420,6 @@ def classwise_ece(rows: Predictions, bins: int, strategy: str) -> float:
 
 @Metric(
     label="smooth ECE",
-    short="smECE",
     help="the ECE without bins",
     interval="bootstrap",
     range=(0, 1),

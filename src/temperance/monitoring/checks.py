@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from temperance.calibrators.estimator import check_headers, model_of
 from temperance.calibrators.fit_record import warn_if_fitted_on
 from temperance.core.arrays import Indices, Vector
-from temperance.core.blocks import BFloat16, read_blocks
+from temperance.core.blocks import read_blocks
 from temperance.core.logit_rows import LogitRows
 from temperance.errors import InputError, InputWarning, Remedy, warn_user
 from temperance.files import utc_now
@@ -443,11 +443,11 @@ class AtHand:
     finding: Finding | None
     rows: Predictions | None
     """None without labels."""
-    values: NDArray[Any] | BFloat16
+    values: NDArray[Any]
 
 
 def _warn_of_rows(
-    model: Model, values: NDArray[Any] | BFloat16, columns: Indices | None, groups: Indices | None
+    model: Model, values: NDArray[Any], columns: Indices | None, groups: Indices | None
 ) -> None:
     """Warn if the rows lack groups and the fit had them, and if they are the rows of the fit."""
     if model.n_groups is not None and groups is None:
@@ -459,7 +459,7 @@ def _warn_of_rows(
         warn_if_fitted_on(model, rows, "check", "A fit describes its own rows best")
 
 
-def _digest_of_rows(values: NDArray[Any] | BFloat16) -> str:
+def _digest_of_rows(values: NDArray[Any]) -> str:
     digest = hashlib.sha256(np.array(values.shape, "<i8").tobytes())
     for z, *_ in read_blocks(values):
         digest.update((z.astype("<f8") + 0.0).tobytes())  # -0.0 + 0.0 = 0.0
@@ -514,7 +514,7 @@ def _check_same(pending: Record, record: Record, path: Path | None, names: Seque
         )
 
 
-def _differ(values: NDArray[Any] | BFloat16) -> bool:
+def _differ(values: NDArray[Any]) -> bool:
     """Say whether enough rows differ that another set of rows would not equal them by chance.
 
     The rows of a stuck classifier, or of a tree, might.

@@ -27,7 +27,7 @@ from scipy.stats import norm
 from temperance.calibrators import CALIBRATORS
 from temperance.calibrators.label_shift import adapt_to_priors
 from temperance.core.arrays import Floats, Vector
-from temperance.core.blocks import BFloat16, sampled_rows
+from temperance.core.blocks import sampled_rows
 from temperance.errors import InputError
 from temperance.formulas.model import Model, apply_to_rows
 from temperance.metrics.calibration_tests import LEVEL
@@ -106,7 +106,7 @@ def compare_repairs(
     window: LabelledSums,
     frequencies: Vector,
     rows: Predictions,
-    values: Floats | BFloat16,
+    values: Floats,
 ) -> Repairs:
     """Compare both repairs for a change that `window` shows, on the rows just checked and their logits."""
     implied = None if limits.of_positions else _implied(window, limits)
@@ -161,7 +161,7 @@ def _implied(window: LabelledSums, limits: Limits) -> tuple[int, float, float, b
     return column, float(implied[furthest]), float(mean[furthest]), is_implied
 
 
-def _refitted(calibrator: Any, rows: Predictions, values: Floats | BFloat16, folds: int) -> float | None:
+def _refitted(calibrator: Any, rows: Predictions, values: Floats, folds: int) -> float | None:
     """Return the log loss of new fits of the method, each to the rows of the other folds."""
     fold, probs = random_folds(len(values), folds, np.random.default_rng(0), rows.groups), rows.probs.copy()
     for held in range(folds):

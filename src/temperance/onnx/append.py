@@ -4,15 +4,15 @@ The classifier is not changed; nodes are added, in the opset that it declares, a
 replaced. External weight files stay where they are. `onnx.compose.merge_models` would give the model another
 producer, domain, version and documentation, and needs the same opset on both sides.
 
-Calibrating probabilities as if they were logits gives numbers that look right and are not. So the graph and
-the calibrator must agree, or the user must say what the output holds. scikit-learn's converter also calls raw
-scores `probabilities`, so a name counts only if the node that makes the output says nothing.
+Calibrating probabilities as if they were logits gives numbers that look right and are not. So the user says
+what an output holds, unless it is called `logits`: the nodes of a graph do not show it, and scikit-learn's
+converter also calls raw scores `probabilities`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,6 @@ from onnx import (
     defs,
     helper,
     load,
-    numpy_helper,
     shape_inference,
 )
 
@@ -40,8 +39,11 @@ from temperance.files import check_regular, check_writable
 from temperance.formulas.fit_record import FittedOn
 from temperance.formulas.model import Model
 from temperance.inputs.probabilities import check_floor
+from temperance.inputs.validation import check_choice
 from temperance.onnx.graph import OLDEST_OPSET, Array, Graph
 from temperance.onnx.model import METHOD, calibrate, describe, logarithms, name_for, write_model
+
+KINDS = ("logits", "probs")
 
 # What the nodes compute in, by the type of the classifier's output.
 WORKING: dict[int, Any] = {
@@ -64,7 +66,7 @@ def append_to_onnx(
     *,
     classifier_output: str | None = None,
     output: str = "probabilities",
-    from_probs: bool | None = None,
+    kind: str | None = None,
     floor: float | None = None,
     keep: bool = False,
     overwrite: bool = False,
@@ -81,14 +83,14 @@ def append_to_onnx(
         The file to write.
     classifier_output : str, optional
         The classifier's output with the logits, (batch, K), or (batch, 1) or (batch,) for the second of two
-        classes; you can leave it out if there is only one output. The calibrated `probabilities` (or
+        classes; by default the only output, or the one called `logits`. The calibrated `probabilities` (or
         `calibrated_probabilities`, if that name is taken) replace it. If the output comes from a Softmax, the
         input of the Softmax is calibrated.
     output : {"probabilities", "logits"}
         What replaces it; logits are called `calibrated_logits`.
-    from_probs : bool, optional
-        Whether the classifier's output holds probabilities, whose logarithms are calibrated. By default the
-        graph must show it, if it matters, and agree with what the calibrator was fitted to.
+    kind : {"logits", "probs"}, optional
+        What the classifier's output holds. The logarithms of probabilities are calibrated. An output called
+        `logits` holds logits, and that of a Softmax needs no kind.
     floor : float, optional
         Smaller probabilities are raised to this value; by default the floor of the calibrator's fit. A
         calibrator that was fitted in Python, to `logits_from_probs(probs)`, does not know its floor: pass
@@ -123,6 +125,8 @@ def append_to_onnx(
     """
     check_writable(path, overwrite=overwrite)
     check_floor(floor)
+    if kind is not None:
+        check_choice("kind", kind, KINDS)
     own_name = name_for(output)
     source_file, fitted = Path(model), model_of(calibrator)
     check_regular(source_file)
@@ -131,19 +135,19 @@ def append_to_onnx(
         classifier = _read(source_file)
         _check_folder(classifier, source_file, Path(path))
         found = _find_output(classifier, classifier_output)
-        kind, is_single = _check_output(found, fitted)
+        element, is_single = _check_output(found, fitted)
         taken = set(_names_in(classifier.graph))
-        graph = Graph(WORKING[kind], opset=_opset_of(classifier, source_file), taken=taken)
+        graph = Graph(WORKING[element], opset=_opset_of(classifier, source_file), taken=taken)
         names = (own_name, f"calibrated_{output}", f"{graph.prefix}_{output}")
         name = next(name for name in names if name not in taken)
         softmax = _softmax_behind(classifier, found.name, "Sigmoid" if is_single else "Softmax")
         source = softmax[-1].input[0] if softmax else found.name
-        in_probs = not softmax and _holds_probabilities(fitted, classifier, found.name, from_probs)
+        in_probs = not softmax and _kind_of(classifier, found.name, kind) == "probs"
         fitted_on = fitted.record.fitted_on or FittedOn()
         floor = fitted_on.floor if floor is None else floor
         # The calibrator follows the classifier's output, with casts to its type and back.
         x, working = Array(graph, source), helper.np_dtype_to_tensor_dtype(graph.dtype)
-        if working != kind:
+        if working != element:
             x = graph.cast(x, working)
         if is_single:
             x = graph.node("Reshape", x, [-1, 1])
@@ -152,10 +156,10 @@ def append_to_onnx(
             x = logarithms(graph, x, floor, renormalise=fitted_on.renormalised)
         elif floor:
             x = graph.clip(graph.node("LogSoftmax", x, axis=-1), float(np.log(floor)), math.inf)
-        calibrated = name if working == kind else f"{graph.prefix}_{name}"
+        calibrated = name if working == element else f"{graph.prefix}_{name}"
         calibrate(fitted, graph, x, calibrated, output)
-        if working != kind:
-            graph.cast(Array(graph, calibrated), kind, output=name)
+        if working != element:
+            graph.cast(Array(graph, calibrated), element, output=name)
         graph.drop_unused(name)
         _replace_output(classifier, found, name, fitted.n_columns, keep=keep)
         _remove_unread(classifier, softmax)
@@ -203,16 +207,31 @@ def _opset_of(model: ModelProto, path: Path) -> int:
 
 
 def _find_output(model: ModelProto, name: str | None) -> ValueInfoProto:
+    """Return the output of a name; by default the only one, or the one called `logits`."""
     outputs = {output.name: output for output in model.graph.output}
-    listed = ", ".join(repr(known) for known in outputs)
-    if name is None and len(outputs) != 1:
-        raise InputError(
-            f"say which output has the logits, since the classifier has {len(outputs)}: {listed}."
-        )
-    chosen = next(iter(outputs)) if name is None else name
+    chosen = next(iter(outputs)) if name is None and len(outputs) == 1 else name or "logits"
     if chosen not in outputs:
-        raise InputError(f"the output must be one of the classifier's, {listed}; found {chosen!r}.")
+        found = "the classifier has several, and none is called 'logits'" if name is None else repr(name)
+        raise InputError(
+            f"the output to calibrate must be one of the classifier's, {_listed(model)}; found {found}.",
+            remedy=Remedy("classifier_output", tuple(outputs)),
+        )
     return outputs[chosen]
+
+
+def _kind_of(model: ModelProto, output: str, said: str | None) -> str:
+    """Return what an output holds, as the user says or as its name does."""
+    if said is None and output != "logits":
+        raise InputError(
+            f"what {output!r} holds, logits or probabilities, must be said; the classifier's outputs are "
+            f"{_listed(model)}.",
+            remedy=Remedy("kind", KINDS),
+        )
+    return said or "logits"
+
+
+def _listed(model: ModelProto) -> str:
+    return ", ".join(repr(output.name) for output in model.graph.output)
 
 
 def _check_output(output: ValueInfoProto, fitted: Model) -> tuple[int, bool]:
@@ -243,12 +262,18 @@ def _softmax_behind(model: ModelProto, output: str, operator: str) -> list[NodeP
 
     For a single score of two classes it is a Sigmoid.
     """
-    nodes = _nodes_behind(model, output)
-    if not nodes or nodes[-1].op_type != operator or nodes[-1].domain not in ("", "ai.onnx"):
+    found: list[NodeProto] = []
+    for node in reversed(model.graph.node):  # nodes are in the order of their use
+        if output in node.output:
+            found.append(node)
+            if node.op_type != "Identity":
+                break
+            output = node.input[0]
+    if not found or found[-1].op_type != operator or found[-1].domain not in ("", "ai.onnx"):
         return []
-    axis = [attribute.i for attribute in nodes[-1].attribute if attribute.name == "axis"]
+    axis = [attribute.i for attribute in found[-1].attribute if attribute.name == "axis"]
     # The default axis is 1 or the last, by opset: the same with two axes.
-    return nodes if axis in ([], [-1], [1]) else []
+    return found if axis in ([], [-1], [1]) else []
 
 
 def _remove_unread(model: ModelProto, nodes: list[NodeProto]) -> None:
@@ -319,85 +344,3 @@ def _graphs(graph: GraphProto) -> Iterator[GraphProto]:
 def _attributes(graph: GraphProto) -> Iterator[AttributeProto]:
     for node in graph.node:
         yield from node.attribute
-
-
-# ---- logits or probabilities
-
-_PROBABILITY_TRANSFORMS = (b"LOGISTIC", b"SOFTMAX", b"SOFTMAX_ZERO", b"PROBIT")
-
-
-def _nodes_behind(model: ModelProto, output: str, passing: Sequence[str] = ("Identity",)) -> list[NodeProto]:
-    """Return the nodes that make an output, from the last back to the first that does not pass numbers on."""
-    found: list[NodeProto] = []
-    for node in reversed(model.graph.node):  # nodes are in the order of their use
-        if output in node.output:
-            found.append(node)
-            if node.op_type not in passing:
-                break
-            output = node.input[0]
-    return found
-
-
-def _evidence_for(model: ModelProto, output: str) -> tuple[str | None, str]:
-    """Return what an output holds: "probabilities", "logits", or None if unknown; and the reason."""
-    for node in _nodes_behind(model, output, ("Identity", "Cast"))[-1:]:
-        if kind := _kind_by_node(node):
-            return kind, f"the node {node.op_type} makes it"
-    return ("probabilities", "its name says so") if "prob" in output.lower() else (None, "")
-
-
-def _kind_by_node(node: NodeProto) -> str | None:
-    attributes = {one.name: helper.get_attribute_value(one) for one in node.attribute}
-    if node.op_type in ("Softmax", "Sigmoid"):
-        return "probabilities"
-    if node.op_type == "LogSoftmax":
-        return "logits"
-    if node.op_type == "Normalizer":
-        return "probabilities" if attributes.get("norm") == b"L1" else None
-    if node.op_type not in ("LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier"):
-        return None
-    if attributes.get("post_transform") in _PROBABILITY_TRANSFORMS:
-        return "probabilities"
-    if node.op_type == "SVMClassifier":
-        return "probabilities" if _numbers(attributes, "prob_a") else "logits"
-    if node.op_type == "LinearClassifier":
-        return "logits"
-    # The leaves of a forest hold shares; the leaves of boosted trees hold positive and negative steps.
-    steps = [*_numbers(attributes, "class_weights"), *_numbers(attributes, "base_values")]
-    return "logits" if min(steps, default=0.0) < 0 else "probabilities"
-
-
-def _numbers(attributes: dict[str, Any], name: str) -> list[float]:
-    if (tensor := attributes.get(f"{name}_as_tensor")) is not None:
-        return numpy_helper.to_array(tensor).ravel().tolist()
-    return list(attributes.get(name, ()))
-
-
-def _holds_probabilities(fitted: Model, classifier: ModelProto, output: str, said: bool | None) -> bool:
-    """Say whether an output holds probabilities; raise if unknown, or if the calibrator disagrees."""
-    kind, reason = _evidence_for(classifier, output)
-    if said and kind == "logits":
-        raise InputError(
-            f"with from_probs the output must hold probabilities; {output!r} holds logits ({reason}). "
-            "Leave it out."
-        )
-    if said is not None:
-        return said
-    if kind == "probabilities" and not fitted.of_probabilities:
-        fact = (
-            f"the calibrator was fitted on logits, and {output!r} must hold the same; it holds probabilities "
-            f"({reason})."
-        )
-        for other in classifier.graph.output:
-            of_classes = other.name != output and len(other.type.tensor_type.shape.dim) == 2
-            if of_classes and _evidence_for(classifier, other.name)[0] != "probabilities":
-                raise InputError(fact, remedy=Remedy("classifier_output", (other.name,)))
-        advice = "If it was fitted on their logarithms, as logits_from_probs gives them, say so."
-        raise InputError(fact, advice=advice, remedy=Remedy("from_probs", (True,)))
-    if kind is None and fitted.of_probabilities:
-        raise InputError(
-            f"the calibrator was fitted on probabilities, and nothing in the classifier shows whether "
-            f"{output!r} holds probabilities or logits.",
-            remedy=Remedy("from_probs", (True, False)),
-        )
-    return kind == "probabilities"

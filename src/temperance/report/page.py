@@ -26,7 +26,6 @@ from temperance.comparison.method_result import MIN_ROWS
 from temperance.comparison.table import MINUS, numbers
 from temperance.comparison.verdict import Outcome
 from temperance.decisions import Automation, find_rule, why_empty
-from temperance.display.map import has_map
 from temperance.display.reliability import MAX_DRAWN_VALUES, MIN_BIN_ROWS
 from temperance.errors import percent
 from temperance.files import check_writable, utc_now, write_atomically
@@ -84,12 +83,6 @@ class Report:
         """The classifier itself and, if one is recommended, the method to use."""
         used = self.comparison.recommended
         return [UNCALIBRATED] if used == UNCALIBRATED else [UNCALIBRATED, used]
-
-    @property
-    def learnt(self) -> list[str]:
-        """The method of the verdict, whose fit the diagnostics draw; empty if none was tried."""
-        tried = self.comparison.verdict.tried
-        return [] if tried is None else [tried]
 
 
 # ---- verdict
@@ -388,37 +381,9 @@ def _test(report: Report) -> Markup:
 
 def _temperature(report: Report) -> Markup:
     """Draw T(z) against the log entropy, and the best temperature of each bin of rows."""
-    shown = display.TemperatureDisplay.from_comparison(report.comparison, report.learnt or None)
+    tried = report.comparison.verdict.tried
+    shown = display.TemperatureDisplay.from_comparison(report.comparison, tried and [tried])
     return figure("temperature", shown.chart())
-
-
-def _classes(report: Report) -> Markup:
-    """Draw the mean temperature of each true class, and the best one of its rows."""
-    shown = display.ClassTemperatureDisplay.from_comparison(report.comparison, report.learnt or None)
-    return figure("classes", shown.chart()) if len(shown.classes) else Markup("")
-
-
-def _map(report: Report) -> Markup:
-    """Draw the maps of probabilities, if a method has one."""
-    results = report.comparison.results
-    mapping = [name for name in report.learnt if has_map(results[name].calibrator)]
-    if not mapping:
-        return Markup("")
-    return figure("map", display.MapDisplay.from_comparison(report.comparison, mapping).chart())
-
-
-def _parameters(report: Report) -> Markup:
-    parts = []
-    for name, result in report.comparison.results.items():
-        if result.calibrator is None:
-            continue
-        warnings = [element("p", warning, class_="warning") for warning in result.warnings]
-        # A method from outside need not have a summary.
-        words = getattr(result.calibrator, "summary", result.calibrator.__repr__)()
-        title = element("summary", f"{name}: {type(result.calibrator).__name__}")
-        chosen = name == report.comparison.recommended
-        parts.append(element("details", title, *warnings, element("pre", words, tabindex="0"), open=chosen))
-    return joined(parts)
 
 
 def _provenance(report: Report) -> Markup:
@@ -481,9 +446,6 @@ DIAGNOSTICS: dict[str, tuple[str, Callable[[Report], Markup]]] = {
     "scores": ("All scores", _scores),
     "tests": ("Test of calibration", _test),
     "temperature": ("Temperature by entropy", _temperature),
-    "classes": ("Temperature by class", _classes),
-    "map": ("Map of probabilities", _map),
-    "parameters": ("Fitted numbers", _parameters),
     "provenance": ("How this was made", _provenance),
     "glossary": ("Glossary", _glossary),
 }

@@ -18,9 +18,15 @@ from temperance.calibrators import method_style
 from temperance.calibrators.external_methods import find_methods, fit
 from temperance.calibrators.hnlts import log_normalised_entropy
 from temperance.core.arrays import Vector
-from temperance.display import ClassTemperatureDisplay, TemperatureDisplay
-from temperance.display.chart import Axis, Chart, Dots, Line, Mark, Rule, outside
-from temperance.display.temperature import MIN_ROWS, temperatures
+from temperance.display import TemperatureDisplay
+from temperance.display.chart import WIDE, Axis, Chart, Dots, Line, Mark, Rule, outside
+from temperance.display.temperature import (
+    MIN_ROWS,
+    BestTemperatures,
+    best_temperatures,
+    fit_best,
+    temperatures,
+)
 from temperance.errors import InputError
 from temperance.study.paper import SIZES
 from temperance.study.protocol import WorkUnit
@@ -29,20 +35,47 @@ from temperance.study.tasks import TaskFile, load_task
 
 LINES = 10  # draws of few rows to show, for a method whose T is a line
 MAX_DOTS = 20_000
+MAX_CLASSES = 30  # those that differ most from the best single temperature
 RARE = 0.01  # largest share of dots outside the axes: outliers would flatten everything else
 
 
 def class_temperatures(results: Results, task: TaskFile) -> Chart:
-    """Return T of LTS by true class, and the best T of the test rows of each class."""
+    """Return the mean T of LTS by true class, and the best T of the test rows of each class.
+
+    No method sees the class: it can approach these temperatures only as far as the logits predict the class.
+    """
     test = load_task(task).test
-    fits = {key: _fitted(results, task, key) for key in ("ts", "lts")}
-    shown = ClassTemperatureDisplay.from_calibrators(fits, test.logits, test.labels)
-    if not len(shown.classes):
+    rows_of = [np.flatnonzero(test.labels == k) for k in np.unique(test.labels)]
+    groups = [rows for rows in rows_of if len(rows) >= MIN_ROWS]
+    known, found = best_temperatures(test, groups)
+    if not len(known):
         raise InputError(
             f"no class of {task.name} has {MIN_ROWS} test rows, some of them wrong, as a figure by class "
             "needs. Choose another task."
         )
-    return shown.chart()
+    single = fit_best(test).temperature
+    shown = np.argsort(-np.abs(np.log(found[0] / single)), kind="stable")[:MAX_CLASSES]
+    shown = shown[np.argsort(found[0, shown], kind="stable")]
+    groups = [groups[i] for i in known[shown]]
+    optimum, low, high = found[:, shown]
+    best = BestTemperatures(optimum, low, high, single)
+    lts = _fitted(results, task, "lts")
+    mean = np.array([temperatures(lts, test, group).mean() for group in groups])
+    ts = temperatures(_fitted(results, task, "ts"), test, np.arange(1))
+    limits, at = best.limits([mean, ts]), np.arange(len(groups), dtype=np.float64)
+    names = [str(test.labels[group[0]]) for group in groups]
+    rows = [f"class {name}, {len(group)} rows" for name, group in zip(names, groups, strict=True)]
+    marks = [*best.rules(limits, upright=True), best.best(at, "class", rows, flat=True)]
+    marks.append(Rule(float(ts[0]), upright=True, method="ts", label=f"TS: T = {ts[0]:.3g}"))
+    marks.append(Dots(mean, at, method="lts", label=method_style("lts").label))
+    return Chart(
+        "Temperature by true class",
+        "Circles: the best temperature of the rows of each class; dots: the mean temperature of LTS.",
+        Axis("temperature T", limits, log=True),
+        Axis.of_names(f"true class ({len(groups)} of {test.logits.shape[1]})", names),
+        marks,
+        (WIDE, 1.2 + 0.3 * max(len(groups), 3)),
+    )
 
 
 def entropy_temperatures(results: Results, task: TaskFile, method: str) -> Chart:

@@ -9,14 +9,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from temperance.calibrators import make_calibrator
+from temperance import logits_from_probs, make_calibrator, probability_floor
 from temperance.core.arrays import AnyArray, Matrix
-from temperance.inputs.probabilities import both_columns, logits_from_probs, probability_floor
-
-__all__ = ["CalArenaCalibrator"]
+from temperance.inputs.probabilities import both_columns
 
 
-class CalArenaCalibrator(BaseEstimator):  # type: ignore[misc]
+class CalArenaCalibrator(BaseEstimator):
     """A calibrator of this package with the interface of CalArena: probabilities in, probabilities out.
 
     Parameters
@@ -32,15 +30,6 @@ class CalArenaCalibrator(BaseEstimator):  # type: ignore[misc]
     References
     ----------
     Berta, Holzmüller, Bach, Jordan: CalArena, a large-scale post-hoc calibration benchmark. arXiv 2605.30188.
-
-    Examples
-    --------
-    >>> from temperance.calarena import CalArenaCalibrator
-    >>> from temperance.data import simulate
-    >>> task = simulate(n_rows=500, n_classes=3)
-    >>> probs = np.exp(task.logits - np.logaddexp.reduce(task.logits, axis=1, keepdims=True))
-    >>> CalArenaCalibrator("ts").fit(probs, task.labels).predict_proba(probs[:4]).shape
-    (4, 3)
     """
 
     def __init__(self, method: str = "bayes") -> None:
