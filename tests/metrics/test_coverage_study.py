@@ -11,7 +11,10 @@ from temperance.metrics.evaluation import Scorer
 
 @pytest.fixture(scope="module")
 def scripts(benchmark_script):
-    return {name: benchmark_script(f"coverage_{name}") for name in ("worlds", "fits", "page", "of_intervals")}
+    return {
+        name: benchmark_script(f"coverage_{name}")
+        for name in ("worlds", "fits", "costs", "page", "of_intervals")
+    }
 
 
 def test_the_truth_of_a_metric_is_its_value_on_many_rows(scripts, monkeypatch):
@@ -39,6 +42,8 @@ def test_a_study_that_was_stopped_goes_on_where_it_was(scripts, tmp_path, monkey
     monkeypatch.setattr(scripts["worlds"], "POPULATION", 2000)
     monkeypatch.setattr(scripts["fits"], "METHODS", ("ts",))
     monkeypatch.setattr(scripts["fits"], "SIZES", (50,))
+    costs = scripts["costs"]
+    monkeypatch.setattr(costs, "CELLS", costs.CELLS[:1])
     monkeypatch.setattr(study, "SIZES", (40,))
     monkeypatch.setattr(study, "CLASSES", (3,))
     monkeypatch.setattr(study, "SCENARIOS", ["calibrated"])
@@ -47,9 +52,10 @@ def test_a_study_that_was_stopped_goes_on_where_it_was(scripts, tmp_path, monkey
         for stop in stops:
             study.Study(study.Store(tmp_path / folder)).run(stop)
     whole, parts = (sorted((tmp_path / folder).iterdir()) for folder in ("whole", "parts"))
-    assert [path.name for path in whole] == [
-        *("40-3-calibrated.json", "truth-3-calibrated.json", "ts-50-20.json", "ts-50-4.json")
-    ]
+    names = [path.name for path in whole]
+    assert names[0] == "40-3-calibrated.json"
+    assert names[1].startswith("costs-")
+    assert names[2:] == ["truth-3-calibrated.json", "ts-50-20.json", "ts-50-4.json"]
     for one, other in zip(whole, parts, strict=True):
         for key, found in json.loads(one.read_text()).items():
             again = json.loads(other.read_text())[key]
@@ -69,7 +75,9 @@ def test_the_tables_list_what_is_outside_the_target(scripts):
     poor = {"n": 120, "above": {"ece": 12}, "below": {"ece": 6}}
     results = {(200, 2, "calibrated"): entry, (200, 2, "biased"): poor, (200, 2, "99 %"): entry}
     fits = {("ts", 200, 4): {"n": 100, "above": {"T": 1}, "below": {"T": 9}}}
-    tables = scripts["page"].tables(results, fits, ("ece",))
+    costs = {("costs", "rare", "calibrated", 200, 2): {"n": 100, "above": {"dear": 4}, "below": {"dear": 2}}}
+    tables = scripts["page"].tables(results, fits, costs, ("ece",))
+    assert tables["costs"].endswith("| rare | 200 | 2 | 94.0 to 94.0% |")
     assert "with 100 simulations per scenario" in tables["runs"]
     assert tables["metrics"].endswith("| ece | 85.0 to 95.0% |")
     assert tables["narrow"].splitlines()[2:] == ["| ece | biased | 200 | 2 | 85.0% |"]

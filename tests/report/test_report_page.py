@@ -164,15 +164,14 @@ def test_an_interval_that_ends_at_its_calibration_error_is_one_bound(low, high, 
     assert _interval(estimate, "{:.2%}".format) == f"{low:.2%} to {high:.2%}"
 
 
-def test_a_single_test_row_has_no_intervals():
+def test_two_test_rows_have_tiles_with_plain_numbers():
     task = simulate(300, 3, random_state=2)
     result = compare(
-        task.logits[:299], task.labels[:299], task.logits[299:], task.labels[299:], methods=["ts"], **QUICK
+        task.logits[2:], task.labels[2:], task.logits[:2], task.labels[:2], methods=["ts"], **QUICK
     )
     _, shown = section_of(render_report(result), "verdict").split('class="tiles"')
     assert "nan" not in shown
     assert "inf" not in shown
-    assert shown.count("no interval") == 2, "the ECE has a bound"
 
 
 def test_the_page_has_the_verdict_its_reason_and_each_number_once(comparison, page, html):
@@ -404,6 +403,7 @@ def test_without_a_test_set_no_promise_is_made(comparison):
 def test_the_gap_of_positives_is_by_groups():
     task = simulate(n_rows=300, n_classes=2, random_state=4)
     thrice = [np.repeat(one, 3, axis=0) for one in (task.logits, task.labels)]
+    thrice[0] += np.random.default_rng(0).normal(0, 1e-6, (900, 1)) * [1, 0]  # equal rows count as copies
     pages = [
         render_report(compare(*rows, groups=groups, methods=["ts"], folds=2, **QUICK))
         for rows, groups in ((thrice, np.arange(900) // 3), (thrice, None))

@@ -123,8 +123,12 @@ def automate(rows):
 
 
 def automate_probabilities(rows):
-    rule = temperance.automate(probabilities(rows), rows.labels, 0.3, positive=rows.names[1], **rows.beside)
-    return [rule.error, rule.share, rule.bound, rule.positive == 1]
+    given = {} if rows.labels.dtype.kind in "iu" and rows.names is NAMES else {"positive": rows.names[1]}
+    rule = temperance.automate(
+        probabilities(rows), rows.labels, 0.3, **({"positive": 1} | given), **rows.beside
+    )
+    names = rule.class_names or rows.names
+    return [rule.error, rule.share, rule.bound, str(names[rule.positive]) == str(rows.names[1])]
 
 
 def decide(rows):
@@ -237,20 +241,15 @@ REFUSED = {
     **cells("names in another order", [*PREDICT, "check", "automate", "compare"], "another order"),
     **cells("duplicate names", ENTRIES, "must name each class once"),
     **cells("missing ids", ENTRIES, "found rows without one in 1 row"),
-    **cells("sparse", ENTRIES, r"Pass logits.toarray\(\)"),
+    **cells("sparse", ENTRIES, r"Pass \.toarray\(\)"),
 }
-BATCHES = "batches of different lengths are not joined"
-SPARSE = "sparse probabilities raise an error that names no remedy"
 COPIES = "copies of rows count as independent rows"
-FAILS = {
-    **cells("sparse", ["evaluate", "reliability", "by", "costs", "automate probabilities"], SPARSE),
-    **cells("list of batches", ENTRIES, BATCHES),
-    **cells("copies of rows", AUTOMATE, COPIES),
-}
+FAILS = {**cells("copies of rows", ["check"], COPIES)}
 ELSEWHERE = {
     **{(form, entry): "it takes arrays" for form in FORMS for entry in ARRAYS if form != "float32"},
     **{(form, entry): "one prediction per row" for form in OF_ROWS | BESIDE for entry in PREDICT},
     **cells("groups", AUTOMATE, "rows that are not independent promise less"),
+    **cells("copies of rows", AUTOMATE, "rows that are not independent promise less"),
     **cells("groups", ["costs"], "it has no such argument"),
     **cells("missing ids", ["costs"], "it has no such argument"),
     **cells("zero weights", ["compare"], "test rows have no weights"),

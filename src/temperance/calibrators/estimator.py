@@ -45,7 +45,7 @@ from temperance.formulas.model import (
     axis_of_classes,
     logits_for,
 )
-from temperance.inputs.containers import as_numpy, framework_of, open_labelled
+from temperance.inputs.containers import as_numpy, framework_of, joined_batches, open_labelled
 from temperance.inputs.labels import check_label_counts
 from temperance.inputs.names import (
     check_class,
@@ -523,6 +523,7 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
         model, automated, names = model_of(self), copy(self), model_of(self).record.class_names
         if positive is not None and model.of_positions:
             raise InputError("positive is for classes; found a calibrator of positions. Leave it out.")
+        logits = joined_batches(logits)
         probs = as_numpy(self.predict_proba(logits, dim=dim, from_probs=from_probs))
         rows, _ = logits_for(model, logits, from_probs)
         dim = axis_of_classes(model, dim, rows)

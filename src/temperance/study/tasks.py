@@ -184,12 +184,11 @@ def _describe(path: Path, given: ReadOptions) -> TaskFile:
             f"{path}: val and test rows must have the same classes; found {val.shape} and {test.shape}."
         )
     for file in (val, test):
-        if file.kind != "logits":
-            continue
         try:
             next(file.logit_blocks(INSPECTED_ROWS), None)  # which raises for probabilities
         except InputError as error:
-            error.remedy = None  # a study has no argument about one file
+            if file.kind == "logits":
+                error.remedy = None  # a study has no argument about one file
             raise
     n_rows = val.shape[0], test.shape[0]
     return TaskFile(_stem(path), path, sha256(path), *n_rows, classes.pop(), options)
