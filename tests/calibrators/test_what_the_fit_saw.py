@@ -85,9 +85,9 @@ def test_a_class_without_labels_among_many_rows_is_named():
     logits, labels = TASK.logits[kept], np.array(["ant", "bee", "cat"])[TASK.labels[kept]]
     names = ["ant", "bee", "cat"]
     for key in ("ts", "bayes-bias"):
-        with pytest.warns(InputWarning, match=r"labels of every class; found none of 'cat'\. Add such rows"):
+        with pytest.warns(InputWarning, match=r"labels of every class; 'cat' have none, .* Add such rows"):
             make_calibrator(key).fit(logits, labels, classes=names)
-    with pytest.warns(InputWarning, match="found none of 'cat'"):
+    with pytest.warns(InputWarning, match="'cat' have none"):
         compare(logits, labels, methods=["ts"], draws=5, classes=names)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # of few rows, a class can be absent by chance
@@ -96,7 +96,7 @@ def test_a_class_without_labels_among_many_rows_is_named():
 
 def test_adapting_to_rows_says_which_class_the_fit_did_not_have():
     kept = TASK.labels != 2
-    with pytest.warns(InputWarning, match="found none of 2"):
+    with pytest.warns(InputWarning, match="2 have none"):
         cal = make_calibrator("bayes-bias").fit(TASK.logits[kept], TASK.labels[kept])
     with pytest.warns(UserWarning, match="class 2 had fewer than 5 labels at fit, so adapt cannot know"):
         cal.adapt(TASK.logits)

@@ -139,4 +139,4 @@ def test_without_a_test_file_a_name_is_proposed(run, files):
 def test_the_date_is_that_of_the_environment(run, files, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
     run("compare", "val.npz", "-m", "ts", "--report", "page.html").succeeded()
-    assert "1970-01-02, temperance" in Path("page.html").read_text()
+    assert "<time>1970-01-02</time>" in Path("page.html").read_text()

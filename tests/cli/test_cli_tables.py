@@ -76,8 +76,7 @@ def test_json_and_the_report_have_names(run, frame):
     assert json.loads(run(*words, "--json"))["files"][0]["columns"]["label"] == "label"
     run(*words, "--report", "report.html")
     page = Path("report.html").read_text()
-    assert "class owl, " in page
-    assert any(f"Class {name} needs" in page for name in NAMES)
+    assert all(name in page for name in NAMES)
 
 
 def test_names_of_classes_from_the_command_line(run, frame):

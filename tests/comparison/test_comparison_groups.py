@@ -132,7 +132,7 @@ def test_ids_of_test_groups_among_those_of_the_fit_are_warned_of(rows):
     parts = logits[:200], labels[:200], logits[200:], labels[200:]
     names = np.array([f"patient {number // 10}" for number in range(400)])
     compare(*parts, groups=names[:200], test_groups=names[200:], **QUICK)
-    with pytest.warns(InputWarning, match=r"found 10 of 20 ids among those .* such as 'patient 10'"):
+    with pytest.warns(InputWarning, match=r"found 10 of 20 ids in the validation rows, such as 'patient 10'"):
         compare(*parts, groups=names[:200], test_groups=names[100:300], **QUICK)
     mixed = names[200:].astype(object)
     mixed[:10] = "patient 3"

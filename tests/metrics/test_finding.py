@@ -91,6 +91,21 @@ def test_impossible():
     assert (one.state, str(one)) == (State.IMPOSSIBLE, "1 row has a label of probability 0.")
 
 
+def test_answers_that_are_sure_and_wrong_say_first_how_far_off_all_are():
+    """Stated confidences of 100% are common."""
+    stated = np.repeat([0.6, 0.9, 1.0], 70)
+    right = np.arange(210) % 10 < np.repeat([5, 6, 8], 70)
+    found = Finding.of(check_rows(stated, right, classes=["wrong", "right"]))
+    assert found.state is State.IMPOSSIBLE
+    assert str(found) == (
+        "P(right) is too high: 83.3% on average, 63.3% observed (O/E 0.76, 0.68 to 0.84). "
+        "14 rows have a label of probability 0."
+    )
+    of_three = check_rows(np.tile([[1.0, 0.0, 0.0], [0.8, 0.1, 0.1]], (60, 1)), np.arange(120) % 3)
+    assert str(Finding.of(of_three)).startswith("Overconfident by ")
+    assert str(Finding.of(of_three)).endswith(" have a label of probability 0.")
+
+
 @pytest.mark.parametrize("state", [State.UNCLEAR, State.MAY_BE])
 def test_test_and_intervals_that_disagree_are_said_to(state):
     """Neither can be made to order; among many tables of a rare class there are some of each."""

@@ -77,6 +77,7 @@ def test_a_fit_takes_few_passes(key, n_rows, fitted):
 
 @pytest.mark.parametrize("key", ["ts", "hts"])
 @pytest.mark.filterwarnings("ignore:rows must be different ones")
+@pytest.mark.filterwarnings("ignore:so many rows should have labels of every class")
 def test_a_fit_and_a_prediction_copy_no_array(key):
     logits = np.tile(LOGITS, (20, 1)).repeat(20, axis=1)  # 40,000 x 200, 32 MB
     labels = np.tile(TASK.labels * 20, 20)

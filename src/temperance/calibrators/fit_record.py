@@ -91,17 +91,11 @@ def record_fit(
     )
 
 
-def _warn_of_labels(
-    labels: AnyArray, logits: Matrix, class_counts: Vector, names: tuple[str, ...] | None
-) -> None:
-    """Warn of classes without labels that sampled logits expect, and of labels that could be permuted.
-
-    The sum over rows of p_y - sum_k f_k p_k, with p less its mean and f the frequencies of the labels, is
-    about normal with mean 0 where labels are permuted.
-    """
+def warn_of_absent(class_counts: AnyArray, logits: AnyArray, names: Sequence[object] | None) -> Matrix:
+    """Warn of classes without labels, of which logits of some rows expect several; return their softmax."""
     n_rows, n_classes = logits.shape
     with np.errstate(invalid="ignore", over="ignore"):
-        probs = softmax(logits, axis=1)
+        probs: Matrix = softmax(np.asarray(logits, np.float64), axis=1)
     expected = np.nan_to_num(probs.sum(axis=0))
     absent = np.flatnonzero((class_counts == 0) & (expected >= MIN_EXPECTED))
     if absent.size and class_counts.sum() >= ROWS_PER_CLASS * n_classes:
@@ -111,6 +105,19 @@ def _warn_of_labels(
         warn_user(
             InputWarning(fact + some, "Add such rows, or drop the column of a class that does not occur.")
         )
+    return probs
+
+
+def _warn_of_labels(
+    labels: AnyArray, logits: Matrix, class_counts: AnyArray, names: tuple[str, ...] | None
+) -> None:
+    """Warn of classes that lack labels, and of labels that could be permuted.
+
+    The sum over rows of p_y - sum_k f_k p_k, with p less its mean and f the frequencies of the labels, is
+    about normal with mean 0 where labels are permuted.
+    """
+    n_rows, n_classes = logits.shape
+    probs = warn_of_absent(class_counts, logits, names)
     counts = np.bincount(labels, minlength=n_classes)
     centred = probs - probs.mean(axis=0)
     excess = centred[np.arange(n_rows), labels] - centred @ (counts / n_rows)

@@ -22,8 +22,8 @@ Examples:
 \b
 .onnx is for onnxruntime, .pt2 for torch.export.load. Both take float32 logits
 (batch, K), or probabilities if the calibrator was fitted to such, and return
-probabilities (batch, K), or calibrated logits. With --append, the model has the
-inputs of the classifier.
+probabilities (batch, K), or calibrated logits. With --append, the model has
+the inputs of the classifier.
 """
 
 

@@ -178,7 +178,7 @@ def _sum_of_weights(weights: NDArray[Any], start: int) -> tuple[float, int]:
 
 
 def _with_weight(logits: Any, labels: Any, weights: Any) -> tuple[NDArray[Any], NDArray[Any], Vector]:
-    """Return the rows of a part without those of weight 0."""
+    """Return the rows of a part without rows of weight 0."""
     counted = np.flatnonzero(np.asarray(weights))
     logits, labels, weights = (np.asarray(one)[counted] for one in (logits, labels, weights))
     return logits, labels, weights

@@ -58,7 +58,7 @@ def find_copies(
     >>> find_copies(scores.round(1), y, largest) is None
     True
     >>> import warnings
-    >>> with warnings.catch_warnings(record=True) as caught:
+    >>> with warnings.catch_warnings(action="ignore"):
     ...     found = find_copies(np.repeat(scores, 2, axis=0), np.repeat(y, 2), largest)
     >>> found[:6].tolist()
     [0, 0, 1, 1, 2, 2]

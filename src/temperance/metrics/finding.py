@@ -240,7 +240,12 @@ class Finding:
         """Return the words; `place`, such as " in West", says where it is wrong."""
         if self.state is State.IMPOSSIBLE:
             rows, have = ("row", "has") if self.impossible == 1 else ("rows", "have")
-            return f"{self.impossible:,} {rows}{place} {have} a label of probability 0."
+            zeros = f"{self.impossible:,} {rows}{place} {have} a label of probability 0."
+            if not self.is_off:
+                return zeros
+            # What most rows show comes first: a few answers can be as sure as can be, and wrong.
+            level = replace(self, state=State.LEVEL if self.of_event else State.GAP)
+            return f"{level.words_in(place)} {zeros}"
         return self._of_event(place) if self.of_event else self._of_classes(place)
 
     def __str__(self) -> str:

@@ -90,7 +90,7 @@ def append_to_onnx(
         What replaces it; logits are called `calibrated_logits`.
     kind : {"logits", "probs"}, optional
         What the classifier's output holds. The logarithms of probabilities are calibrated. An output called
-        `logits` holds logits, and that of a Softmax needs no kind.
+        `logits` holds logits, and a Softmax's needs no kind.
     floor : float, optional
         Smaller probabilities are raised to this value; by default the floor of the calibrator's fit. A
         calibrator that was fitted in Python, to `logits_from_probs(probs)`, does not know its floor: pass
