@@ -191,16 +191,18 @@ def automate(
     n_classes, column, names = rows.probs.shape[1], rows.positive, rows.names
     about: dict[str, Any] = {"labels": rows.labels, "weight": rows.weight, "groups": rows.groups}
     promise: dict[str, Any] = {"max_error": float(max_error), "delta": float(delta), "class_names": names}
-    if column is not None:
+    totals = np.bincount(rows.labels, rows.weight, n_classes)
+    if column is None:
+        rule = find_rule(rows.confidence, 1 - rows.correct, n_classes, **about, **promise)
+    else:
         score, wrong = rows.probs[:, column], (rows.labels != column).astype(np.float64)
         # Of a rare class there are few rows to decide on.
         expected = min(max(1.0, float(score.sum(dtype=np.float64))), len(score))
-        return find_rule(score, wrong, n_classes, **about, **promise, expected=expected, positive=column)
-    rule = find_rule(rows.confidence, 1 - rows.correct, n_classes, **about, **promise)
+        rule = find_rule(score, wrong, n_classes, **about, **promise, expected=expected, positive=column)
     why = "" if positions else why_empty(rule, **about)
     if not why:
         return rule
-    totals, lost = np.bincount(rows.labels, rows.weight, n_classes), rule.missed
+    lost = rule.missed
     named = int(totals.argmin() if n_classes == 2 or lost is None else lost.argmax())
     of = "here" if n_classes == 2 else f"for {class_in_words(named, names)}"
     fact = f"a rule with at most {100 * max_error:g}% errors is no rule {of}: {why}."
@@ -214,10 +216,13 @@ def automate(
 
 
 def why_empty(rule: Automation, labels: Indices, weight: Vector, groups: Indices | None) -> str:
-    """Say why a rule for the top class is worth nothing; nothing if it is a rule, or there is none."""
+    """Say why a rule is worth nothing; nothing if it is worth something, or there is none.
+
+    A rule for one class is worth nothing if this class, answered to every row, keeps the promise.
+    """
     if rule.missed is None:
         return ""
-    common = int(np.bincount(labels, weight).argmax())
+    common = int(np.bincount(labels, weight).argmax()) if rule.positive is None else rule.positive
     constant = _HeldOut.sort(np.ones(len(labels)), (labels != common).astype(np.float64), weight, groups)
     always = constant.part(len(labels))
     if len(rule.missed) == 2 and always.limit(rule.delta) <= rule.max_error:
@@ -226,9 +231,8 @@ def why_empty(rule: Automation, labels: Indices, weight: Vector, groups: Indices
         )
     lost = int(rule.missed.argmax())
     name, share = class_in_words(lost, rule.class_names), rule.missed[lost]
-    return (
-        "" if share <= _MOST_LOST else f"it would decide {percent(share)} of the {name} rows against {name}"
-    )
+    is_little = rule.positive is not None or share <= _MOST_LOST
+    return "" if is_little else f"it would decide {percent(share)} of the {name} rows against {name}"
 
 
 def find_rule(

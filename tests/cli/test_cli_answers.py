@@ -250,3 +250,40 @@ def test_an_invalid_date_is_blamed_where_another_library_fails_first(monkeypatch
     message, code = _explain(ValueError("invalid literal for int() with base 10: 'nan'"))
     assert message.startswith("the environment variable SOURCE_DATE_EPOCH must be a number of seconds")
     assert code == 2
+
+
+def test_a_site_that_is_off_comes_before_all_rows_together(run):
+    rng = np.random.default_rng(0)
+    risk, site = rng.uniform(0.02, 0.2, 6000), np.repeat(["North", "South"], [5000, 1000])
+    true = np.where(site == "South", 2.2 * risk, 0.93 * risk)
+    rows = zip(risk, site, rng.uniform(size=6000) < true, strict=True)
+    lines = [f"{p:.6f},{where},{'died' if y else 'alive'}" for p, where, y in rows]
+    Path("a.csv").write_text("\n".join(["prob_died,site,label", *lines]) + "\n")
+    words = ("evaluate", "a.csv", "--by", "site", "--classes", "alive,died", "--draws", 10)
+    told = run(*words, "-q").succeeded().out
+    assert " ".join(told.split()).startswith("P(died) is too low in South: ")
+    assert told.index("South") < told.index("All rows together:")
+    assert run("evaluate", "a.csv", "--draws", 10).code == 2  # a second class has no name yet
+    assert "pass the columns' names in their order" in run("evaluate", "a.csv", "--draws", 10).err
+
+
+def test_a_fit_of_copies_judges_the_classifier_by_different_rows(run, task):
+    np.savez("once.npz", logits=task.logits, labels=task.labels)
+    np.savez("twice.npz", logits=np.repeat(task.logits, 2, axis=0), labels=np.repeat(task.labels, 2))
+    once, twice = (
+        run("fit", f"{name}.npz", "-m", "ts", "-o", f"{name}.json", "--json").json
+        for name in ("once", "twice")
+    )
+    widths = [found["finding"]["gap"]["high"] - found["finding"]["gap"]["low"] for found in (once, twice)]
+    assert widths[1] == pytest.approx(widths[0], rel=0.1)
+
+
+def test_a_log_loss_that_calibration_makes_finite_is_told_without_infinities(run):
+    stated = np.repeat([60, 90, 100], 40)
+    right = np.arange(120) % 10 < np.repeat([4, 7, 9], 40)
+    lines = [f"{one},{int(hit)}" for one, hit in zip(stated, right, strict=True)]
+    Path("a.csv").write_text("\n".join(["confidence,correct", *lines]) + "\n")
+    assert run("fit", "a.csv", "-m", "ts", "-o", "cal.json").code == 0
+    told = run("evaluate", "a.csv", "-c", "cal.json", "--draws", 10, "-q").out
+    assert told.startswith("Calibration makes the log loss finite: 0.")
+    assert "inf" not in told.replace("finite", "")

@@ -375,3 +375,13 @@ def test_the_result_is_plain_json():
 def test_arguments_are_checked(options, message):
     with pytest.raises(InputError, match=message):
         temperance.automate([0.9, 0.8, 0.7], [1, 1, 0], **options)
+
+
+def test_a_rule_for_the_frequent_class_has_to_beat_a_constant_answer_too():
+    rng = np.random.default_rng(0)
+    risk = 1 / (1 + np.exp(-rng.normal(-4.5, 1.2, 6000)))
+    labels = np.where(rng.uniform(size=6000) < risk, "died", "alive")
+    given = {"classes": ["alive", "died"], "positive": "alive"}
+    with pytest.raises(InputError, match=r"no rule here: answering alive to every row has 2\.1%"):
+        temperance.automate(risk, labels, 0.05, **given)
+    assert temperance.automate(risk, labels, 0.004, **given).missed[1] < 0.5

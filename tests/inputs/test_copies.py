@@ -217,3 +217,13 @@ def test_invalid_logits_are_refused_as_without_copies(twice):
         warnings.simplefilter("ignore", InputWarning)
         with pytest.raises(InputError, match="found NaN"):
             make_calibrator("ts").fit(logits, twice[1])
+
+
+def test_columns_that_are_mixed_up_make_no_copies():
+    """Scores that have ties, and labels of the other class: equal rows agree, since nearly all are wrong."""
+    rng = np.random.default_rng(0)
+    risk = (1 / (1 + np.exp(-rng.normal(-4.5, 1.2, 8000)))).round(4)
+    labels = (rng.uniform(size=8000) < risk).astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", InputWarning)
+        assert find_copies(np.stack([risk, 1 - risk], axis=1), labels, lambda p: p.max(axis=1)) is None

@@ -227,3 +227,10 @@ def test_the_positive_class_of_several_is_judged_by_its_probability():
 def test_numbers_that_round_alike_get_more_decimals():
     assert rates(0.0195, 0.0253) == ["1.95%", "2.53%"]
     assert rates(0.0) == ["0.0%"]
+
+
+def test_a_ratio_whose_interval_excludes_1_never_looks_as_if_it_held_1():
+    found = two_classes(60_000, lambda x: 0.4 + x, mean=4.5, scale=1.0)
+    assert found.state is State.LEVEL
+    low, high = str(found).split("(O/E ")[1].rstrip(").").split(", ")[1].split(" to ")
+    assert (float(low) > 1) or (float(high) < 1)

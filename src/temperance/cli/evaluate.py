@@ -104,9 +104,10 @@ def evaluate(
             "probabilities to a floor."
         )
     by_group = result.by_group
-    output.show("\n".join(map(on_one_line, result.answer)), style="bold")
     if by_group is not None:
         output.show(by_group.words, style="bold")
+        output.show("All rows together:", style="bold")
+    output.show("\n".join(map(on_one_line, result.answer)), style="bold")
     rows_told, bins = count(result.n_rows, "prediction"), settings["bins"]
     output.say(f"{rows_told}, {result.n_classes:,} classes, ECE with {bins:,} bins")
     if result.n_groups is not None:

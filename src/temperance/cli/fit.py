@@ -154,7 +154,8 @@ def _finding_of(calibrator: Calibrator | None, rows: RowFile) -> Finding:
     probs = probabilities_of_file(calibrator, rows)
     columns: dict[str, Any] = {"positive": rows.named(rows.positive), "positions": rows.positions}
     labels = rows.named(rows.labels)
-    return Finding.of(check_rows(probs, labels, None, rows.class_names, groups=rows.groups, **columns))
+    columns |= {"groups": rows.groups, "examine": True}
+    return Finding.of(check_rows(probs, labels, None, rows.class_names, **columns))
 
 
 def _next(val: Path, out: Path, reading: ReadOptions) -> str:

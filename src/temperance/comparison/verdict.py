@@ -37,9 +37,10 @@ class Outcome(StrEnum):
     PROBABLY_BETTER : "probably better"
         The gain is above one standard error, but its interval includes 0.
     POSSIBLY_BETTER : "possibly better"
-        The recommended method has a gain or a loss that these rows cannot tell from chance.
+        The recommended method has a gain that these rows cannot tell from chance.
     NO_DIFFERENCE : "no difference"
-        No method is recommended: these rows cannot show a difference, or none that matters.
+        These rows cannot show a difference, or none that matters. A method that is recommended all the same
+        is the default for two classes, and without a gain here.
     WORSE : "worse"
         No method is recommended, and the interval of the best one lies below 0.
     CHANCE : "no better than chance"
@@ -210,6 +211,8 @@ class Verdict:
             return "Check the labels and the order of the columns."
         if self.outcome is Outcome.CHANCE:
             return "Check the labels before you calibrate."
+        if self.method != UNCALIBRATED and self.outcome is Outcome.NO_DIFFERENCE:
+            return f"Calibrate with {self.method}, or leave it: no difference shows."
         if self.method != UNCALIBRATED:
             return f"Calibrate with {self.method}."
         if self.floor is not None:
@@ -254,7 +257,7 @@ class Verdict:
             return f"No gain that matters: {best} ({of_rise})."
         decide = "more labelled rows would help to decide."
         falls = f"the log loss falls from {before} to {after}, by {self.nll_gain.value:.4f} ({interval})"
-        if self.outcome is Outcome.POSSIBLY_BETTER:
+        if self.outcome in (Outcome.POSSIBLY_BETTER, Outcome.NO_DIFFERENCE):
             if before == after:
                 falls = f"the log loss stays at {before} ({of_rise} for the change)"
             elif self.nll_gain.value < 0:
@@ -262,7 +265,7 @@ class Verdict:
                     f"the log loss rises from {before} to {after}, by {-self.nll_gain.value:.4f} ({of_rise})"
                 )
             little = "which is less than one standard error" if self.few is None else f"with {self.few}"
-            return f"Possibly better: {falls}, {little}; {decide}"
+            return f"{self.outcome.capitalize()}: {falls}, {little}; {decide}"
         change = f"{falls}; {self._calibration_error()}"
         if self.outcome is Outcome.PROBABLY_BETTER:
             return f"Probably better: {change}. The interval of the log loss includes 0; {decide}"
@@ -378,6 +381,8 @@ def give_verdict(
         outcome = Outcome.IMPROVED if after.finding.state.miscalibrated else Outcome.BETTER
     elif gain.value > gain.error:
         outcome = Outcome.PROBABLY_BETTER
+    elif not gain.value > 0:
+        outcome = Outcome.NO_DIFFERENCE
     alternative = recommendation.alternative
     return Verdict(
         method=recommendation.method,

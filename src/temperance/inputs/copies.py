@@ -121,7 +121,10 @@ def _counts(found: Indices, labels: Indices) -> tuple[Indices, tuple[Indices, In
 
 
 def _isotonic(correct: Vector, size: Indices, top: Indices, confidence: Vector) -> Vector:
-    """Return the accuracy of each set: the isotonic regression on the confidence, by predicted class."""
+    """Return the accuracy of each set: the isotonic regression on the confidence, by predicted class.
+
+    It rises or falls, whichever is closer, since the columns can be mixed up.
+    """
     from sklearn.isotonic import isotonic_regression
 
     accuracy = np.empty(len(size))
@@ -132,7 +135,11 @@ def _isotonic(correct: Vector, size: Indices, top: Indices, confidence: Vector) 
         _, level = np.unique(confidence[here], return_inverse=True)
         weight = np.bincount(level, size[here])
         mean = np.bincount(level, size[here] * correct[here]) / weight
-        accuracy[here] = isotonic_regression(mean, sample_weight=weight)[level]
+        rising, falling = (
+            isotonic_regression(mean, sample_weight=weight, increasing=up) for up in (True, False)
+        )
+        is_rising = weight @ (mean - rising) ** 2 <= weight @ (mean - falling) ** 2
+        accuracy[here] = (rising if is_rising else falling)[level]
     return accuracy
 
 

@@ -75,6 +75,8 @@ class Uncalibrated:
         return cls(Finding.of(before), nll, calibrated, gain, confidence)
 
     def __str__(self) -> str:
+        if np.isinf(self.nll) and np.isfinite(self.calibrated_nll):
+            return f"Calibration makes the log loss finite: {self.calibrated_nll:.4f}."
         low, high = sorted(abs(end) for end in (self.gain.low, self.gain.high))
         change = f"the log loss from {self.nll:.4f} to {self.calibrated_nll:.4f}"
         by = f"by {abs(self.gain.value):.4f} ({100 * self.confidence:g}% interval {low:.4f} to {high:.4f})"

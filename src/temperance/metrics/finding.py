@@ -39,6 +39,7 @@ from temperance.metrics.predictions import Predictions
 CONFIDENCE = 1 - LEVEL  # of the intervals that the states compare with their ideals
 VISIBLE_GAP = 0.1  # that too few rows do not show
 FEW = (0.5, 2.0)  # O/E that too few rows do not exclude
+MAX_DECIMALS = 6  # of O/E
 VISIBLE_RATIO = 2.0  # width of an interval of O/E that is shown with one decimal
 _BELOW_CHANCE = 2.0  # standard errors
 _NO_ESTIMATE = Estimate(np.nan, np.nan, np.nan)
@@ -355,6 +356,9 @@ def ratio_in_words(ratio: Estimate) -> str:
     if not np.isfinite(ratio.value):
         return "O/E unknown"
     decimals = 1 if not ratio.high - ratio.low < VISIBLE_RATIO else 2
+    nearest = min(abs(ratio.low - 1), abs(ratio.high - 1)) if excludes(ratio, 1.0) else 1.0
+    while decimals < MAX_DECIMALS and nearest < 0.5 * 10**-decimals:  # 1.00 would seem to include 1
+        decimals += 1
     return f"O/E {ratio.value:.{decimals}f}, {_ends(ratio, decimals)}"
 
 

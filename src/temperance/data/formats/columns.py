@@ -154,8 +154,9 @@ def _scores(path: Path, stem: str, names: list[str], choice: ReadOptions) -> Col
             f"found {excerpt(by_class[numbers[0]])} and {excerpt(word)}.",
             remedy=Remedy("classes", tuple(map(joined, choices))),
         )
-    if list(by_class) == ["1"]:  # the second of two classes, numbered from 0
-        return Columns(tuple(by_class.values()), flat=True)
+    if len(by_class) == 1:  # the second of two classes, which is numbered from 0 or has a name
+        (name,) = by_class
+        return Columns(tuple(by_class.values()), True, None if name == "1" else (f"not {name}", name))
     if by_class:  # numbers that do not begin with 0 are names, as 1, 2 or -1, 0, 1
         return Columns(tuple(by_class.values()), False, tuple(by_class))
     single = [name for name in names if name in (stem, f"{stem}s")]
