@@ -218,11 +218,11 @@ def automate(
 def why_empty(rule: Automation, labels: Indices, weight: Vector, groups: Indices | None) -> str:
     """Say why a rule is worth nothing; nothing if it is worth something, or there is none.
 
-    A rule for one class is worth nothing if this class, answered to every row, keeps the promise.
+    A rule for the more frequent of two classes is like one for the top class, which is mostly this class.
     """
-    if rule.missed is None:
+    common = int(np.bincount(labels, weight).argmax())
+    if rule.missed is None or rule.positive not in (None, common):
         return ""
-    common = int(np.bincount(labels, weight).argmax()) if rule.positive is None else rule.positive
     constant = _HeldOut.sort(np.ones(len(labels)), (labels != common).astype(np.float64), weight, groups)
     always = constant.part(len(labels))
     if len(rule.missed) == 2 and always.limit(rule.delta) <= rule.max_error:
@@ -231,8 +231,9 @@ def why_empty(rule: Automation, labels: Indices, weight: Vector, groups: Indices
         )
     lost = int(rule.missed.argmax())
     name, share = class_in_words(lost, rule.class_names), rule.missed[lost]
-    is_little = rule.positive is not None or share <= _MOST_LOST
-    return "" if is_little else f"it would decide {percent(share)} of the {name} rows against {name}"
+    if share <= _MOST_LOST or (rule.positive is not None and len(rule.missed) > 2):
+        return ""
+    return f"it would decide {percent(share)} of the {name} rows against {name}"
 
 
 def find_rule(

@@ -384,5 +384,6 @@ def test_a_rule_for_the_frequent_class_has_to_beat_a_constant_answer_too():
     given = {"classes": ["alive", "died"], "positive": "alive"}
     with pytest.raises(InputError, match=r"no rule here: answering alive to every row has 2\.1%"):
         temperance.automate(risk, labels, 0.05, **given)
-    rule = temperance.automate(risk, labels, 0.01, **given)
-    assert rule.threshold is not None
+    with pytest.raises(InputError, match=r"it would decide \d\d\.\d% of the died rows against died"):
+        temperance.automate(risk, labels, 0.02, **given)
+    assert temperance.automate(risk, labels, 0.01, **given).missed[1] < 0.5
