@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from temperance import InputError, TemperatureScaling, compare, make_calibrator, metrics, monitoring
+from temperance.calibrators.fit_record import HASHED_LOGITS, HASHED_ROWS, hash_step
 from temperance.data import simulate
 from temperance.errors import InputWarning
 
@@ -132,3 +133,10 @@ def test_a_comparison_of_a_few_rows_asks_for_rows_and_not_for_folds(n_rows):
 def test_an_argument_by_place_is_refused_in_the_name_of_the_metric():
     with pytest.raises(TypeError, match="ece takes probs and labels, and others by name: too many"):
         metrics.ece(TASK.probabilities, TASK.labels, 50)
+
+
+@pytest.mark.parametrize("n_classes", [2, 1000, 50_257])
+def test_rows_that_are_looked_at_for_absent_classes_are_bounded_by_their_logits(n_classes):
+    rows = -(-300_000 // hash_step(300_000, n_classes))
+    assert 1 <= rows <= HASHED_ROWS
+    assert rows * n_classes <= HASHED_LOGITS or rows == 1

@@ -287,3 +287,10 @@ def test_a_log_loss_that_calibration_makes_finite_is_told_without_infinities(run
     told = run("evaluate", "a.csv", "-c", "cal.json", "--draws", 10, "-q").out
     assert told.startswith("Calibration makes the log loss finite: 0.")
     assert "inf" not in told.replace("finite", "")
+
+
+def test_apply_shows_the_mean_of_the_class_that_is_named(run, files):
+    run("fit", "val.npz", "-m", "ts", "-o", "cal.json").succeeded()
+    found = run("apply", "cal.json", "test.npz", "-o", "p.npy", "--positive", "1", "--json").json
+    assert found["mean_positive"] == pytest.approx(np.load("p.npy")[:, 1].mean(), rel=1e-5)
+    assert run("apply", "cal.json", "test.npz", "-o", "q.npy", "--json").json["mean_positive"] is None

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from temperance import make_calibrator
+from temperance import TemperatureScaling, make_calibrator, monitoring
+from temperance.data import simulate
 from temperance.monitoring.sums import allowed, residuals
 
 
@@ -45,3 +46,15 @@ def test_of_many_classes_none_leaves_its_limits_by_the_noise_of_the_fit(n_classe
         spread = np.abs(limits.center[1:])  # of a calibrator whose true residuals are 0
         outside += bool((spread > limits.high[1:] - np.maximum(limits.center[1:], 0)).any())
     assert outside <= 2
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_words_name_the_standard_errors_that_the_limits_have():
+    """Of several classes each has more than 2.5, so that all together have the level of one."""
+    fit, now = (simulate(n_rows=200, n_classes=3, random_state=seed) for seed in (0, 1))
+    calibrator = TemperatureScaling().fit(fit.logits, fit.labels)
+    gap, of_class = (
+        monitoring.check(calibrator, now.logits, now.labels, positive=positive) for positive in (None, 0)
+    )
+    assert "(2.5 standard errors of the fit to 200 rows)" in gap.words
+    assert "(2.9 standard errors of the fit to 200 rows)" in of_class.words

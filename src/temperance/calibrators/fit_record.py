@@ -55,7 +55,7 @@ def record_fit(
     """
     described = min(BASELINE_ROWS, max(MIN_BASELINE_ROWS, BASELINE_LOGITS // data.n_classes))
     samples: Samples = [
-        (_hash_step(data), _labelled),
+        (hash_step(data.n_rows, data.n_classes), _labelled),
         (-(-data.n_rows // described), partial(_evaluate, model)),
     ]
     (counts, class_counts), ((labels, logits), predictions) = data.survey(_label_counts, samples)
@@ -130,15 +130,17 @@ def _warn_of_labels(
 def warn_if_fitted_on(model: Model, rows: LogitRows, command: str, consequence: str) -> None:
     """Warn if a model was fitted to these very rows, as far as the digest tells."""
     data = FitData(rows)
-    (counts, _), ((labels, logits),) = data.survey(_label_counts, [(_hash_step(data), _labelled)])
+    (counts, _), ((labels, logits),) = data.survey(
+        _label_counts, [(hash_step(data.n_rows, data.n_classes), _labelled)]
+    )
     if model.record.data_hash == _digest(data, counts, labels, logits):
         fact = f"{command} needs rows that the fit has not seen; found the rows of the fit."
         warn_user(InputWarning(fact, f"{consequence}: pass other rows."))
 
 
-def _hash_step(data: FitData) -> int:
-    hashed = max(1, min(HASHED_ROWS, HASHED_LOGITS // data.n_classes))
-    return -(-data.n_rows // hashed)
+def hash_step(n_rows: int, n_classes: int) -> int:
+    """Return the step between rows that are digested, which bounds how many logits they have."""
+    return -(-n_rows // max(1, min(HASHED_ROWS, HASHED_LOGITS // n_classes)))
 
 
 def _digest(data: FitData, counts: AnyArray, labels: AnyArray, logits: Matrix) -> str:

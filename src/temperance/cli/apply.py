@@ -39,7 +39,7 @@ larger than memory.
 @click.argument("calibrator", type=options.INPUT)
 @click.argument("logits", type=options.INPUT)
 @click.option("-o", "--out", type=options.OUTPUT, required=True, help="The file of probabilities to write.")
-@options.read_options(without=["group_column", "by", "positive", "ignore_index"], default_part="test")
+@options.read_options(without=["group_column", "by", "ignore_index"], default_part="test")
 @options.force
 @options.output_options
 def apply(

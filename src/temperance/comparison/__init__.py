@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from temperance.calibrators import CALIBRATORS, UNCALIBRATED, Method
 from temperance.calibrators.estimator import Calibrator
 from temperance.calibrators.external_methods import Methods, find_methods
-from temperance.calibrators.fit_record import HASHED_ROWS, record_source, warn_of_absent
+from temperance.calibrators.fit_record import hash_step, record_source, warn_of_absent
 from temperance.comparison.learning_curve import LearningCurve, learning_curve
 from temperance.comparison.method_result import MethodResult, class_reliability
 from temperance.comparison.recommendation import DEFAULT_METHODS, recommend
@@ -200,7 +200,7 @@ def compare(
         counts = np.bincount(rows.labels, rows.weights, rows.logits.shape[1])
         check_label_counts("compare", counts, rows.class_names)
         if rows is val:
-            warn_of_absent(counts, val.logits[:: -(-len(val) // HASHED_ROWS)], val.class_names)
+            warn_of_absent(counts, val.logits[:: hash_step(*val.logits.shape)], val.class_names)
     if from_probs is None and not check_are_logits(val.logits):
         check_are_logits(test.logits)
     masked = val.has_masks() | (test is not val and test.has_masks())  # invalid logits raise here

@@ -181,9 +181,11 @@ def _of_gaps(check: Check) -> Iterator[str]:
     elif check.gaps:
         of, fit_rows = check.limits.judged, check.limits.fit_rows
         own = float(check.limits.high[of] - max(check.limits.center[of], 0.0))
-        is_noise = own <= float(check.limits.margins(MARGIN)[of] * check.limits.errors[of])
-        why = f"2.5 standard errors of the fit to {fit_rows:,.0f} rows" if is_noise else "the tolerance"
-        yield f"Allowed: 0, the difference at the fit, and {100 * own:.2g} points beyond ({why})."
+        margin = float(check.limits.margins(MARGIN)[of])
+        is_noise = own <= margin * float(check.limits.errors[of])
+        noise = f"{margin:.2g} standard errors of the fit to {fit_rows:,.0f} rows"
+        why = noise if is_noise else "the tolerance"
+        yield f"Allowed: 0 to the difference at the fit, and {100 * own:.2g} points beyond both ({why})."
 
 
 def _of_checks(check: Check, gap: Gap) -> str:
