@@ -40,11 +40,11 @@ The promise is the same, about the share of wrong rows, but only 2 is proven. We
 same way. No test can promise much more: if groups can fail as a whole, with probability x - e each, G of them
 show no such failure with probability (1 - x + e)^G, where e is the rate of other errors.
 
-**Is it a rule?** With two classes, of which one is rare, a rule for the top class can keep its promise and be
-worth nothing. It raises an error if the frequent class, answered to every row, keeps the promise too, or if
-the rule decides more than half of the rows of a class against it. Neither can be if the promise is at most
-half of the frequency of the rare class; the advice is a quarter. With more classes the second case is a
-warning.
+**Is it a rule?** With two classes, of which one is rare, a rule for the top class, or for the frequent one,
+can keep its promise and be worth nothing. It raises an error if the frequent class, answered to every row,
+keeps the promise too, or if the rule decides more than half of the rows of a class against it. Neither can be
+if the promise is at most half of the frequency of the rare class; the advice is a quarter. With more classes
+the second case is a warning.
 
 **Costs.** The decision of least expected cost, see `formulas.automation`. The interval of what decisions have
 cost includes a pseudo-error (see `metrics.intervals`), since rare, dear errors can be missing in the rows.
@@ -124,9 +124,9 @@ def automate(
 
     Of future rows whose confidence is above the threshold at most `max_error` are wrong, except with
     probability `delta` (over the held-out rows). It holds for probabilities that are not calibrated too.
-    The rows must be new to both the classifier and the calibrator. A rule for the top class of two that is
-    worth nothing raises an error: a constant answer keeps its promise, or most rows of a class are decided
-    against it.
+    The rows must be new to both the classifier and the calibrator. Of two classes, a rule for the top class
+    or for the more frequent one raises an error if it is worth nothing: a constant answer keeps its promise,
+    or most rows of a class are decided against it.
 
     Parameters
     ----------

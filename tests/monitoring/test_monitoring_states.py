@@ -75,7 +75,9 @@ def test_a_watch_tells_the_last_check_the_last_three_and_all(watched):
     for which in ("The last 3 checks since ", "All 5 checks since "):
         (said,) = [sentence for sentence in found.sentences if sentence.startswith(which)]
         assert re.search(r"\d: Confidence [\d.]+% on average, [\d.]+% correct in \d00 rows of", said)
-    assert any(sentence.startswith("Allowed: 0 to the difference at the fit, ") for sentence in found.sentences)
+    assert any(
+        sentence.startswith("Allowed: 0 to the difference at the fit, ") for sentence in found.sentences
+    )
     assert 'class="verdict watch"' in render_history(found)
     assert json.loads(json.dumps(found.to_dict()))["gaps"][0]["name"] == "week4.npz"
 
